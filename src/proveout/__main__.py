@@ -1,0 +1,5 @@
+"""``python -m proveout``."""
+
+from proveout.cli.main import main
+
+main()

@@ -1,0 +1,11 @@
+"""The table of commands: name -> module and one-line help. A new command is one module and one line here."""
+
+from __future__ import annotations
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("proveout.cli.run", "Plan, preflight, launch, judge, triage and report; what most people type."),
+    "resume": ("proveout.cli.resume", "Go on with the steps of a run that are left."),
+    "doctor": ("proveout.cli.doctor", "Preflight alone: would a run here test the change?"),
+    "report": ("proveout.cli.report", "Print the report of a run."),
+    "runs": ("proveout.cli.runs", "List the runs of this directory."),
+}

@@ -1,0 +1,56 @@
+"""The one place that knows the file names of a run directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from proveout.domain.step import Step
+
+STATE_DIR = ".proveout"
+RUNS_DIR = "runs"
+
+
+class AttemptLayout:
+    """File names of one attempt directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.command = root / "command.sh"
+        self.env = root / "env.json"
+        self.log = root / "run.log"
+        self.metrics = root / "metrics.json"
+        self.exit = root / "exit.json"
+        self.process = root / "process.json"
+        self.config = root / "config.json"
+        self.result = root / "result.json"
+        self.findings = root / "findings.json"
+        self.tensorboard = root / "tensorboard"
+        self.checkpoints = root / "checkpoints"
+
+
+class RunLayout:
+    """File names of one run directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.plan = root / "plan.json"
+        self.checkouts = root / "checkouts.json"
+        self.preflight = root / "preflight.json"
+        self.journal = root / "events.jsonl"
+        self.lock = root / "lock"
+        self.attempts = root / "attempts"
+        self.junit = root / "junit.xml"
+
+    @property
+    def id(self) -> str:
+        """The run's identifier: its directory's name."""
+        return self.root.name
+
+    def report(self, suffix: str) -> Path:
+        """The report file of one format, by its suffix without the dot."""
+        return self.root / f"report.{suffix}"
+
+    def attempt(self, number: int, step: Step) -> AttemptLayout:
+        """The directory of one attempt; ``number`` counts from 1 over the whole run."""
+        where = step.coverage
+        return AttemptLayout(self.attempts / f"{number:02d}-{where.loop}-L{where.level}-{where.variant}")

@@ -1,0 +1,1 @@
+"""The bench loop: a small, complete RL post-training loop. Started only as a subprocess."""

@@ -1,0 +1,1 @@
+"""Platform "cpu": lets the real stacks run without a GPU. Loaded only inside their processes."""
