@@ -75,7 +75,8 @@ class Evidence(msgspec.Struct, kw_only=True):
 
     ``attempt_dir`` is absolute; ``log`` is the captured console (run.log); ``extra_logs`` are read by triage
     beside it; ``config`` is the resolved configuration as the loop printed or saved it, flattened to dotted
-    keys; ``findings`` are what reading the evidence itself showed (a corrupt event file, a conflict).
+    keys; ``findings`` are what reading the evidence itself showed (a corrupt event file, a conflict);
+    ``related`` holds the evidence of the steps that this one ``needs``, by step id (a baseline, a saving run).
     """
 
     step: Step
@@ -89,6 +90,7 @@ class Evidence(msgspec.Struct, kw_only=True):
     config: dict[str, Any] | None = None
     extra_logs: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    related: dict[str, Evidence] = {}
 
 
 class CheckRow(msgspec.Struct, frozen=True, kw_only=True):
