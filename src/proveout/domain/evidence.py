@@ -76,7 +76,7 @@ class Evidence(msgspec.Struct, kw_only=True):
     ``attempt_dir`` is absolute; ``log`` is the captured console (run.log); ``extra_logs`` are read by triage
     beside it; ``config`` is the resolved configuration as the loop printed or saved it, flattened to dotted
     keys; ``findings`` are what reading the evidence itself showed (a corrupt event file, a conflict);
-    ``related`` holds the evidence of the steps that this one ``needs``, by step id (a baseline, a saving run).
+    ``related`` holds the evidence of the steps that this one ``needs``, by step id.
     """
 
     step: Step
