@@ -16,6 +16,7 @@ class AttemptLayout:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.command = root / "command.sh"
+        self.job = root / "job.json"
         self.env = root / "env.json"
         self.log = root / "run.log"
         self.metrics = root / "metrics.json"

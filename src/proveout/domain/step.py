@@ -74,11 +74,14 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     min_bytes: int = 1
 
 
-class MetricSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an attempt's metrics stand: a reader's name and a path or glob, relative like an artifact."""
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """Where metrics or a configuration stand: a reader's name and a path or glob, relative like an artifact."""
 
     format: str
     path: str
+
+
+MetricSource = Source
 
 
 class Criterion(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +95,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """One command to run for one deliverable.
 
     ``claim`` is what a pass may be said to have validated; ``planned_steps`` the last training step that the
-    metrics must show (None where the step does not train); ``skip_reason`` makes it Skipped without a run.
+    metrics must show (None where the step does not train); ``config`` is where the resolved configuration stands;
+    ``skip_reason`` makes it Skipped without a run.
     """
 
     id: str
@@ -104,6 +108,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     planned_steps: int | None = None
     artifacts: tuple[Artifact, ...] = ()
     metrics: tuple[MetricSource, ...] = ()
+    config: Source | None = None
     criteria: tuple[Criterion, ...] = ()
     limitations: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
