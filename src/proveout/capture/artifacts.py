@@ -17,7 +17,8 @@ def look(artifacts: Iterable[Artifact], base: Path) -> tuple[ArtifactState, ...]
 
 
 def _state(artifact: Artifact, base: Path) -> ArtifactState:
-    stats = [stat for match in glob(str(base / artifact.path)) for stat in _files(Path(match))]
+    matches = glob(str(base / artifact.path))  # noqa: PTH207 - the pattern may be absolute
+    stats = [stat for match in matches for stat in _files(Path(match))]
     return ArtifactState(
         path=artifact.path,
         what=artifact.what,

@@ -1,4 +1,4 @@
-"""The resolved configuration of an attempt, flattened to dotted keys. A new format is one function and one line."""
+"""The resolved configuration of an attempt, as dotted keys. A new format is a function and a line."""
 
 from __future__ import annotations
 

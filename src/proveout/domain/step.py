@@ -75,7 +75,7 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """Where metrics or a configuration stand: a reader's name and a path or glob, relative like an artifact."""
+    """Where metrics or a configuration stand: a reader's name, and a path or glob like an artifact's."""
 
     format: str
     path: str
@@ -95,8 +95,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """One command to run for one deliverable.
 
     ``claim`` is what a pass may be said to have validated; ``planned_steps`` the last training step that the
-    metrics must show (None where the step does not train); ``config`` is where the resolved configuration stands;
-    ``skip_reason`` makes it Skipped without a run.
+    metrics must show (None where the step does not train); ``config`` is where the resolved configuration
+    stands; ``skip_reason`` makes it Skipped without a run.
     """
 
     id: str

@@ -1,0 +1,1 @@
+"""Plan -> preflight -> launch -> capture -> judge -> triage -> report, composed of the rooms."""

@@ -1,0 +1,45 @@
+"""Gathers all that one attempt left into the Evidence that the judge reads."""
+
+from __future__ import annotations
+
+from proveout.capture.artifacts import look
+from proveout.capture.config import read_config
+from proveout.capture.imports import read_imports
+from proveout.capture.metrics import read_metrics
+from proveout.domain.evidence import Evidence, ExitRecord
+from proveout.domain.layout import AttemptLayout
+from proveout.domain.step import Step
+from proveout.store.runs import Run
+
+
+def gather(
+    step: Step, number: int, files: AttemptLayout, ended: ExitRecord, related: dict[str, Evidence]
+) -> Evidence:
+    """The evidence of one attempt; what cannot be read is a finding in it, never an exception."""
+    metrics, metric_findings = read_metrics(step.metrics, files.root, not_before=ended.started or None)
+    config, config_findings = read_config(step.config, files.root)
+    return Evidence(
+        step=step,
+        attempt=number,
+        attempt_dir=str(files.root),
+        exit=ended,
+        log=str(files.log),
+        metrics=metrics,
+        artifacts=look(step.artifacts, files.root),
+        imports=read_imports(files.log),
+        config=config,
+        findings=(*metric_findings, *config_findings),
+        related=related,
+    )
+
+
+def related_to(step: Step, run: Run, steps: dict[str, Step]) -> dict[str, Evidence]:
+    """Evidence of the last judged attempt of every step that ``step`` needs, by step id."""
+    found: dict[str, Evidence] = {}
+    results = run.results()
+    for number, step_id, files in run.attempts():
+        if step_id in step.needs and step_id in results and files.result.exists():
+            last = next((r for r in results[step_id] if r.number == number), None)
+            if last is not None:
+                found[step_id] = gather(steps[step_id], number, files, last.exit, {})
+    return found
