@@ -35,15 +35,11 @@ def start(step: Step, files: AttemptLayout, scheduler: Scheduler) -> Job:
 
 
 def follow(step: Step, job: Job, files: AttemptLayout, observer: Observer) -> ExitRecord:
-    """Wait for the job and tell its progress. On Ctrl-C the job is stopped with all its children first."""
+    """Wait for the job to end and tell its progress meanwhile."""
     follower = LogFollower(files.log, loops.get(step.coverage.loop).progress)
-    try:
-        while (ended := job.poll()) is None:
-            observer.progress(step, follower.read())
-            time.sleep(POLL_SECONDS)
-    except KeyboardInterrupt:
-        job.cancel()
-        raise
+    while (ended := job.poll()) is None:
+        observer.progress(step, follower.read())
+        time.sleep(POLL_SECONDS)
     observer.progress(step, follower.read())
     return ended
 

@@ -19,10 +19,11 @@ from proveout.store.runs import Run
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run goes on after a step that did not pass, and where its attempts are started."""
+    """How a run goes on: after a step that did not pass, where attempts start, what is tried again."""
 
     scheduler: Scheduler
     keep_going: bool = True
+    again: frozenset[Verdict] = frozenset({Verdict.INCOMPLETE})
 
 
 def execute(run: Run, policy: Policy, observer: Observer) -> tuple[StepResult, ...]:
@@ -58,7 +59,7 @@ class _Execution:
 
     def _settle(self, step: Step, settled: dict[str, StepResult]) -> StepResult:
         known = self._what_is_known(step)
-        if known.verdict is not Verdict.INCOMPLETE:
+        if step.skip_reason or known.verdict not in self._policy.again:
             return known
         unmet = [need for need in step.needs if settled[need].verdict is not Verdict.PASS]
         if unmet:
@@ -126,9 +127,11 @@ def _known(
 
 
 def _reasons(run: Run) -> dict[str, tuple[Verdict, str]]:
-    """Verdicts given without an attempt, by step id; the last one counts."""
-    return {
-        str(event["step"]): (Verdict(event["verdict"]), str(event["reason"]))
-        for event in run.journal.read()
-        if event["event"] == "step_settled"
-    }
+    """Verdicts given without an attempt, by step id; the last one counts, until an attempt follows it."""
+    reasons: dict[str, tuple[Verdict, str]] = {}
+    for event in run.journal.read():
+        if event["event"] == "step_settled":
+            reasons[str(event["step"])] = (Verdict(event["verdict"]), str(event["reason"]))
+        elif event["event"] == "attempt_started":
+            reasons.pop(str(event["step"]), None)
+    return reasons

@@ -13,6 +13,7 @@ from pathlib import Path
 from proveout.domain.errors import BlockedError, UsageError, nearest
 from proveout.domain.evidence import AttemptResult
 from proveout.domain.files import read_json, write_json
+from proveout.domain.finding import Finding
 from proveout.domain.layout import RUNS_DIR, STATE_DIR, AttemptLayout, RunLayout
 from proveout.domain.step import Plan
 from proveout.store.journal import Journal
@@ -31,6 +32,12 @@ class Run:
     def plan(self) -> Plan:
         """The plan. Raises UsageError where plan.json is damaged."""
         return read_json(self.layout.plan, Plan)
+
+    def preflight_findings(self) -> tuple[Finding, ...]:
+        """What preflight found; empty where it did not run."""
+        if not self.layout.preflight.exists():
+            return ()
+        return read_json(self.layout.preflight, tuple[Finding, ...])
 
     @property
     def finished(self) -> bool:

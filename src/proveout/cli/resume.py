@@ -1,0 +1,31 @@
+"""``proveout resume``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from proveout.cli import options
+
+
+@click.command("resume")
+@click.argument("run", default="latest")
+@click.option("--scheduler", default="local", show_default=True, help="Who starts the attempts.")
+@options.state_dir
+@options.as_json
+def command(run: str, scheduler: str, state_dir: Path | None, as_json: bool) -> int:
+    """Go on with the steps of RUN (its name, a prefix, a path, or latest) that are left.
+
+    An attempt that outlived proveout is followed to its end and judged; what was Blocked is tried again.
+    """
+    from proveout import launch
+    from proveout.cli.progress import ConsoleObserver
+    from proveout.cli.show import show_report
+    from proveout.flow.execute import Policy
+    from proveout.flow.prove import AGAIN_ON_RESUME, go_on
+    from proveout.store.runs import find, runs_root
+
+    found = find(runs_root(state_dir), run)
+    policy = Policy(scheduler=launch.scheduler(scheduler), again=AGAIN_ON_RESUME)
+    return show_report(go_on(found, policy, ConsoleObserver()), "json" if as_json else "text")

@@ -1,0 +1,33 @@
+"""Prints what commands found, and gives the exit status that belongs to it."""
+
+from __future__ import annotations
+
+import shlex
+
+import click
+import msgspec
+
+from proveout.domain.report import Report
+from proveout.domain.step import Plan
+from proveout.domain.verdict import EXIT_STATUS
+from proveout.report import renderer
+
+
+def show_report(report: Report, form: str) -> int:
+    """Print a report in one format; the exit status of its verdict."""
+    click.echo(renderer(form)(report), nl=False)
+    return EXIT_STATUS[report.result]
+
+
+def show_plan(plan: Plan, as_json: bool) -> int:
+    """Print a plan: levels with reasons, then the commands."""
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(plan), indent=2))
+        return 0
+    for level in plan.levels:
+        asked = "requested" if level.requested else "not requested"
+        click.echo(f"{level.loop} level {level.level}: {asked} - {level.reason}")
+    for step in plan.steps:
+        click.echo(f"\n# {step.id}: {step.deliverable}, about {step.resources.minutes:g} min")
+        click.echo(shlex.join(step.command.argv))
+    return 0

@@ -1,0 +1,89 @@
+"""The whole flow for one request: plan, preflight, run the steps, report; and going on with an earlier run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from proveout import loops
+from proveout.domain.errors import BlockedError
+from proveout.domain.files import write_atomic, write_json
+from proveout.domain.finding import Finding
+from proveout.domain.preflight import PreflightContext
+from proveout.domain.report import Report
+from proveout.domain.verdict import Verdict
+from proveout.flow.execute import Policy, execute
+from proveout.flow.observer import Observer
+from proveout.flow.reporting import build
+from proveout.flow.request import RunRequest, make_plan
+from proveout.preflight import preflight
+from proveout.report import FORMATS, renderer
+from proveout.store.runs import Run, create
+
+AGAIN_ON_RESUME = frozenset({Verdict.INCOMPLETE, Verdict.BLOCKED, Verdict.SKIPPED})
+
+
+def prove(request: RunRequest, root: Path, policy: Policy, observer: Observer) -> Report:
+    """Plan and run a request in a new run directory under ``root``.
+
+    Raises:
+        UsageError: the request is wrong; nothing was started and nothing written.
+        BlockedError: no run directory can be made or written.
+    """
+    plan = make_plan(request)
+    run = create(root, plan)
+    return go_on(run, policy, observer)
+
+
+def go_on(run: Run, policy: Policy, observer: Observer) -> Report:
+    """Preflight and run the steps of ``run`` that are left, then write and return its report.
+
+    Raises:
+        BlockedError: another process drives the run, or its directory cannot be written any more.
+        KeyboardInterrupt: after children are stopped and the report of the incomplete run is written.
+    """
+    with run.held():
+        plan = run.plan
+        observer.planned(run, plan)
+        try:
+            findings = preflight(_preflight_context(run))
+            write_json(run.layout.preflight, findings)
+            observer.preflighted(findings)
+            blocking = [finding for finding in findings if finding.decides]
+            if blocking:
+                _block(run, blocking, policy)
+            else:
+                execute(run, policy, observer)
+        except OSError as error:
+            raise BlockedError(
+                f"the run directory cannot be written: {error.strerror or error}",
+                where=str(run.layout.root),
+                remedy="free space there; 'proveout resume' then goes on",
+            ) from error
+        finally:
+            report = _write_reports(run)
+        return report
+
+
+def _block(run: Run, findings: list[Finding], policy: Policy) -> None:
+    reason = "; ".join(finding.what for finding in findings)
+    judged = run.results()
+    for step in run.plan.steps:
+        known = judged.get(step.id)
+        if not step.skip_reason and (known is None or known[-1].verdict in policy.again):
+            run.journal.append("step_settled", step=step.id, verdict=Verdict.BLOCKED, reason=reason)
+    run.journal.append("run_finished")
+
+
+def _write_reports(run: Run) -> Report:
+    report = build(run)
+    for name, (suffix, _) in FORMATS.items():
+        write_atomic(run.layout.report(suffix), renderer(name)(report))
+    return report
+
+
+def _preflight_context(run: Run) -> PreflightContext:
+    plan = run.plan
+    wanted = tuple(dict.fromkeys(step.coverage.loop for step in plan.steps))
+    for name in wanted:
+        loops.get(name)
+    return PreflightContext(loops=wanted, steps=plan.steps, run_dir=str(run.layout.root))

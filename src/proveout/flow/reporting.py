@@ -1,0 +1,166 @@
+"""Builds the report model of a run from its plan, its journal and its judged attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from proveout import __version__
+from proveout.domain.claims import claim, deciding
+from proveout.domain.evidence import AttemptResult, StepResult
+from proveout.domain.finding import Citation, Finding, Where
+from proveout.domain.report import Deliverable, Report, RunInfo
+from proveout.domain.step import LevelRequest, Plan, Step
+from proveout.domain.verdict import Verdict, overall, worst
+from proveout.flow.execute import step_results
+from proveout.store.runs import Run
+
+LOOP_NAMES = {"nemo-rl": "NeMo-RL", "verl": "verl", "trl": "TRL", "bench": "bench"}
+KEY_LINES_A_STEP = 6
+
+
+def build(run: Run) -> Report:
+    """The report of a run as it stands now; an unfinished run is Incomplete."""
+    plan = run.plan
+    results = step_results(plan, run)
+    steps = {step.id: step for step in plan.steps}
+    events = run.journal.read()
+    ends = [event["time"] for event in events if event["event"] == "run_finished"]
+    verdict = _overall(results)
+    if not ends and verdict in (Verdict.PASS, Verdict.BLOCKED):
+        verdict = Verdict.INCOMPLETE
+    findings = (*plan.findings, *run.preflight_findings())
+    return Report(
+        result=verdict,
+        summary=_summary(verdict, steps, results),
+        model=plan.model,
+        requested_coverage=tuple(dict.fromkeys(step.coverage for step in plan.steps)),
+        deliverables=tuple(_deliverables(plan, results)),
+        evidence=tuple(_evidence(run, plan, steps, results)),
+        limitations=_limitations(plan, results),
+        follow_ups=tuple(_follow_ups(results, findings)) or ("none",),
+        steps=results,
+        levels=plan.levels,
+        findings=findings,
+        substitutions=plan.substitutions,
+        run=RunInfo(
+            id=run.layout.id,
+            directory=str(run.layout.root),
+            started=events[0]["time"] if events else 0.0,
+            finished=ends[-1] if ends else 0.0,
+            version=__version__,
+        ),
+    )
+
+
+def _overall(results: Iterable[StepResult]) -> Verdict:
+    levels: dict[tuple[str, int], list[Verdict]] = {}
+    for result in results:
+        levels.setdefault((result.coverage.loop, result.coverage.level), []).append(result.verdict)
+    return overall(levels.values())
+
+
+def _summary(verdict: Verdict, steps: dict[str, Step], results: tuple[StepResult, ...]) -> str:
+    of_this_verdict = [result for result in results if result.verdict is verdict]
+    if verdict is Verdict.INCOMPLETE:
+        done = sum(result.verdict is not Verdict.INCOMPLETE for result in results)
+        return f"{done} of {len(results)} steps have a verdict; nothing is claimed of the rest"
+    return "; ".join(claim(steps[result.id], result) for result in of_this_verdict) or "no step was run"
+
+
+def _deliverables(plan: Plan, results: tuple[StepResult, ...]) -> Iterable[Deliverable]:
+    for loop in dict.fromkeys(step.coverage.loop for step in plan.steps):
+        of_loop = [result for result in results if result.coverage.loop == loop]
+        name = LOOP_NAMES.get(loop, loop)
+        yield from _bridge_lines(name)
+        yield _level_line(f"{name} policy run", [r for r in of_loop if r.coverage.level == 0], plan, loop)
+        yield _level_line("Requested variants", [r for r in of_loop if r.coverage.level > 0], plan, loop)
+        yield _capture_line(of_loop)
+    for level in plan.levels:
+        if not level.requested and not any(step.coverage.loop == level.loop for step in plan.steps):
+            name = f"{LOOP_NAMES.get(level.loop, level.loop)} loop"
+            yield Deliverable(name=name, verdict=Verdict.NOT_REQUESTED, detail=level.reason)
+
+
+def _bridge_lines(loop_name: str) -> Iterable[Deliverable]:
+    reason = "no Bridge checkout was given (--bridge or BRIDGE_REPO)"
+    yield Deliverable(name="Bridge-side checks", verdict=Verdict.NOT_REQUESTED, detail=reason)
+    yield Deliverable(
+        name=f"Local Bridge import in {loop_name}", verdict=Verdict.NOT_REQUESTED, detail=reason
+    )
+
+
+def _level_line(name: str, results: list[StepResult], plan: Plan, loop: str) -> Deliverable:
+    if not results:
+        others = [level for level in plan.levels if level.loop == loop and not level.requested]
+        return Deliverable(name=name, verdict=Verdict.NOT_REQUESTED, detail=_reasons(others))
+    steps = {step.id: step for step in plan.steps}
+    detail = "; ".join(claim(steps[result.id], result) for result in results)
+    return Deliverable(name=name, verdict=worst(result.verdict for result in results), detail=detail)
+
+
+def _reasons(levels: list[LevelRequest]) -> str:
+    return "; ".join(dict.fromkeys(level.reason for level in levels)) or "not asked for"
+
+
+def _capture_line(results: list[StepResult]) -> Deliverable:
+    """Whether log and metrics of every attempted step were captured; a metric check that fails is its step's."""
+    attempted = [result for result in results if result.attempts]
+    if not attempted:
+        reason = "no step was started"
+        return Deliverable(name="Metrics/log capture", verdict=Verdict.SKIPPED, detail=reason)
+    parts = []
+    for result in attempted:
+        last = result.attempts[-1]
+        held = sum(row.passed for row in last.checks)
+        where = f"attempts/{last.directory}"
+        parts.append(
+            f"{where}/run.log, {where}/metrics.json, {held} of {len(last.checks)} metric checks hold"
+        )
+    captured = all(result.attempts[-1].last_step is not None for result in attempted)
+    return Deliverable(
+        name="Metrics/log capture",
+        verdict=Verdict.PASS if captured else Verdict.FAIL,
+        detail="; ".join(parts) if captured else "no metrics were found; " + "; ".join(parts),
+    )
+
+
+def _evidence(
+    run: Run, plan: Plan, steps: dict[str, Step], results: tuple[StepResult, ...]
+) -> Iterable[Citation]:
+    yield Citation(what="Bridge repo", text="none under test")
+    for loop in dict.fromkeys(step.coverage.loop for step in plan.steps):
+        if loop == "bench":
+            yield Citation(what="bench loop", text=f"proveout {__version__}")
+    for result in results:
+        for attempt in result.attempts[-1:]:
+            script = f"attempts/{attempt.directory}/command.sh"
+            yield Citation(
+                what="Command", where=Where(file=script), text=" ".join(steps[result.id].command.argv)
+            )
+            yield from _key_lines(attempt)
+
+
+def _key_lines(attempt: AttemptResult) -> Iterable[Citation]:
+    if attempt.triage is not None and attempt.triage.cause is not None:
+        yield attempt.triage.cause
+    for finding in deciding(attempt)[:KEY_LINES_A_STEP]:
+        yield Citation(what=finding.what, where=finding.where)
+        yield from finding.evidence[:1]
+    yield from attempt.held[:KEY_LINES_A_STEP]
+
+
+def _limitations(plan: Plan, results: tuple[StepResult, ...]) -> tuple[str, ...]:
+    skipped = [f"{r.coverage} was skipped: {r.reason}" for r in results if r.verdict is Verdict.SKIPPED]
+    reruns = [f"{r.coverage} took {len(r.attempts)} attempts" for r in results if len(r.attempts) > 1]
+    return (*plan.limitations, *plan.substitutions, *skipped, *reruns)
+
+
+def _follow_ups(results: tuple[StepResult, ...], findings: tuple[Finding, ...]) -> Iterable[str]:
+    texts = [finding.remedy for finding in findings if finding.decides and finding.remedy]
+    for result in results:
+        for attempt in result.attempts[-1:]:
+            texts += [attempt.triage.remedy] if attempt.triage is not None else []
+            texts += [f"{finding.id}: {finding.remedy}" for finding in deciding(attempt) if finding.remedy]
+        if result.verdict is Verdict.INCOMPLETE:
+            texts.append("'proveout resume' goes on with the steps that are left")
+    yield from dict.fromkeys(text for text in texts if text)
