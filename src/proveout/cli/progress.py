@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 
@@ -63,7 +64,7 @@ class ConsoleObserver:
 
     def _redraw(self, text: str) -> None:
         if self._terminal and (text or self._width):
-            width = click.get_terminal_size()[0] if hasattr(click, "get_terminal_size") else 100
+            width = shutil.get_terminal_size().columns
             shown = text[: width - 1]
             click.echo("\r" + shown.ljust(self._width) + ("\r" if not shown else ""), nl=False, err=True)
             self._width = len(shown)

@@ -12,9 +12,7 @@ from proveout.cli import options
 @click.command("run")
 @click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option("--loop", "loops", callback=options.words, default="bench", help="Loops, comma-separated.")
-@click.option(
-    "--level", "levels", callback=options.numbers, help="Levels, as 0,6 or 0-2; else the loop's own."
-)
+@click.option("--level", "levels", callback=options.numbers, help="Levels, as 0,6 or 0-2.")
 @click.option("--model", help="A local Hugging Face checkpoint directory; else the loop's default model.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--scheduler", default="local", show_default=True, help="Who starts the attempts.")

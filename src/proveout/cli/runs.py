@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,7 +22,7 @@ def command(state_dir: Path | None, as_json: bool) -> int:
     from proveout.store.runs import find, identifiers, runs_root
 
     root = runs_root(state_dir)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in identifiers(root):
         try:
             run = find(root, name)

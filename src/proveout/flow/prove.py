@@ -1,4 +1,4 @@
-"""The whole flow for one request: plan, preflight, run the steps, report; and going on with an earlier run."""
+"""The whole flow for one request, from plan to report; and going on with an earlier run."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def _reasons(levels: list[LevelRequest]) -> str:
 
 
 def _capture_line(results: list[StepResult]) -> Deliverable:
-    """Whether log and metrics of every attempted step were captured; a metric check that fails is its step's."""
+    """Whether log and metrics of every attempted step were captured; failing checks are the step's own."""
     attempted = [result for result in results if result.attempts]
     if not attempted:
         reason = "no step was started"
