@@ -1,0 +1,7 @@
+"""Preflight: proves, before an hour is spent, that a run here would test the change."""
+
+from proveout.preflight.catalogue import CATALOGUE
+from proveout.preflight.check import Check, Cost
+from proveout.preflight.run import CheckResult, State, examine, preflight
+
+__all__ = ["CATALOGUE", "Check", "CheckResult", "Cost", "State", "examine", "preflight"]

@@ -1,0 +1,1 @@
+"""One check, or one tight family of checks, a module."""

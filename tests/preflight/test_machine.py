@@ -1,0 +1,64 @@
+"""Disk, run directory, memory, cores: each fires on a real shortage and is silent without one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.preflight.conftest import Find, proveout
+
+from proveout.domain.finding import Severity
+from proveout.domain.verdict import Verdict
+
+
+def test_a_full_disk_blocks_the_run(find: Find, tiny_disk: Path) -> None:
+    (finding,) = find("disk", run_dir=str(tiny_disk / "run"))
+    assert finding.decides is Verdict.BLOCKED
+    assert finding.where.file == str(tiny_disk)
+
+
+def test_a_full_model_cache_warns_a_stack_loop_only(find: Find, tiny_disk: Path) -> None:
+    settings = {"disk.run_stack_gib": "0", "disk.temp_stack_gib": "0", "disk.cache_stack_gib": "0.01"}
+    env = {"HF_HOME": str(tiny_disk)}
+    first, second = find("disk", loops=("verl",), env=env, settings=settings)
+    assert (first.severity, first.decides) == (Severity.WARNING, None)
+    assert "HF_HOME" in first.what and "conversion cache" in second.what
+    assert find("disk", loops=("bench",), env=env, settings=settings) == ()
+
+
+def test_enough_disk_is_silent(find: Find) -> None:
+    assert find("disk", settings={"disk.run_small_gib": "0.0001"}) == ()
+
+
+def test_a_run_directory_that_takes_no_file_blocks(find: Find, tmp_path: Path, tiny_disk: Path) -> None:
+    assert find("run-directory", run_dir="/proc/proveout")[0].decides is Verdict.BLOCKED
+    file = tmp_path / "file"
+    file.write_text("x")
+    assert "is a file" in find("run-directory", run_dir=str(file / "run"))[0].what
+    tiny_disk.joinpath("filler").write_bytes(b"x" * 256 * 1024)
+    (full,) = find("run-directory", run_dir=str(tiny_disk))
+    assert "No space left" in full.what
+    assert [path.name for path in tiny_disk.iterdir()] == ["filler"]
+
+
+def test_a_writable_run_directory_is_silent_and_left_alone(find: Find, tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    assert find("run-directory", run_dir=str(tmp_path / "not" / "there" / "yet")) == ()
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_memory_is_compared_with_what_the_loop_wants(find: Find) -> None:
+    (bench,) = find("memory", settings={"memory.small_gib": "1000000"})
+    (stack,) = find("memory", loops=("nemo-rl",), settings={"memory.stack_gib": "1000000"})
+    assert bench.decides is Verdict.BLOCKED and stack.decides is None
+    assert find("memory", settings={"memory.small_gib": "0.01"}) == ()
+
+
+def test_cores_are_those_that_the_process_may_use() -> None:
+    words = ("doctor", "--only", "cores", "--set", "cores.small=2", "--json")
+    one = min(os.sched_getaffinity(0))
+    pinned = proveout(*words, preexec_fn=lambda: os.sched_setaffinity(0, {one}))
+    assert "1 cores may be used" in pinned.stdout and pinned.returncode == 0
+    assert (
+        "may be used" not in proveout("doctor", "--only", "cores", "--set", "cores.small=1", "--json").stdout
+    )
