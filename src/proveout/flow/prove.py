@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from proveout import loops
@@ -86,4 +87,6 @@ def _preflight_context(run: Run) -> PreflightContext:
     wanted = tuple(dict.fromkeys(step.coverage.loop for step in plan.steps))
     for name in wanted:
         loops.get(name)
-    return PreflightContext(loops=wanted, steps=plan.steps, run_dir=str(run.layout.root))
+    return PreflightContext(
+        loops=wanted, steps=plan.steps, run_dir=str(run.layout.root), env=dict(os.environ)
+    )
