@@ -31,7 +31,8 @@ class PreflightContext(msgspec.Struct, frozen=True, kw_only=True):
     ``run_dir`` need not exist yet; ``checkouts`` maps a role (bridge, mcore, nemo-rl, verl) to its path;
     ``env`` is the environment that steps start from; ``workers`` names interpreters to ask instead of those
     that a loop's own rules give; ``model`` is a path or ``ORG/NAME``; ``settings`` replaces limits and
-    switches of the checks by their dotted names. ``memo`` keeps what several checks share; nobody else writes it.
+    switches of the checks by their dotted names. ``memo`` keeps what several checks share; nobody else
+    writes it.
     """
 
     run_dir: str
