@@ -1,0 +1,1 @@
+"""Training algorithms, one package each."""

@@ -1,0 +1,1 @@
+"""Group relative policy optimization (Shao et al., "DeepSeekMath", 2024)."""

@@ -1,0 +1,61 @@
+"""The clipped-ratio loss with a KL term to the reference policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, minimum
+
+from proveout_bench.config.schema import Loss
+from proveout_bench.metrics.formulas import approx_entropy, k3, masked_extremes, masked_mean
+
+
+@dataclass(frozen=True)
+class LossInputs:
+    """Of one minibatch: advantages float32 [b]; the others float32 [b, T]."""
+
+    advantages: Tensor
+    previous: Tensor
+    reference: Tensor
+    generation: Tensor
+    mask: Tensor
+
+    def rows(self, index: Tensor) -> LossInputs:
+        """The sequences at ``index`` (int64 [b])."""
+        return LossInputs(
+            *(
+                part[index]
+                for part in (self.advantages, self.previous, self.reference, self.generation, self.mask)
+            )
+        )
+
+
+def grpo_loss(current: Tensor, inputs: LossInputs, config: Loss) -> tuple[Tensor, dict[str, float]]:
+    """Token-mean of -min(r A, clip(r) A) + beta k3(reference, current), r = exp(current - previous); and metrics.
+
+    ``current`` float32 [b, T] carries the gradient. Clipping as in PPO (Schulman et al., 2017, eq. 7).
+    """
+    ratio = (current - inputs.previous).exp()
+    clamped = ratio.clamp(1.0 - config.clip_low, 1.0 + config.clip_high)
+    advantages = inputs.advantages.unsqueeze(1)
+    gain = minimum(ratio * advantages, clamped * advantages)
+    penalty = masked_mean(k3(inputs.reference, current), inputs.mask)
+    loss = -masked_mean(gain, inputs.mask) + config.kl_beta * penalty
+    return loss, _measure(current.detach(), ratio.detach(), clamped.detach(), penalty.detach(), inputs)
+
+
+def _measure(
+    current: Tensor, ratio: Tensor, clamped: Tensor, penalty: Tensor, inputs: LossInputs
+) -> dict[str, float]:
+    lowest, highest = masked_extremes(ratio, inputs.mask)
+    clamped_lowest, clamped_highest = masked_extremes(clamped, inputs.mask)
+    return {
+        "probs_ratio": float(masked_mean(ratio, inputs.mask)),
+        "probs_ratio_min": lowest,
+        "probs_ratio_max": highest,
+        "probs_ratio_clamped": float(masked_mean(clamped, inputs.mask)),
+        "probs_ratio_clamped_min": clamped_lowest,
+        "probs_ratio_clamped_max": clamped_highest,
+        "kl_penalty": float(penalty),
+        "approx_entropy": approx_entropy(current, inputs.generation, inputs.mask),
+    }

@@ -1,0 +1,1 @@
+"""Engines that hold the policy: log-probabilities, updates, weights."""

@@ -1,0 +1,55 @@
+"""What a policy backend is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from proveout_bench.batch import Batch
+
+
+@dataclass(frozen=True)
+class Update:
+    """One optimizer step: gradient norm before clipping, learning rate used, whether weights were changed."""
+
+    grad_norm: float
+    lr: float
+    applied: bool
+
+
+class PolicyBackend(Protocol):
+    """A trainable policy with a frozen reference of itself as it was at the start."""
+
+    def trainable_parameters(self) -> int:
+        """Number of scalars that the optimizer may change."""
+        ...
+
+    def logprobs(self, batch: Batch) -> Tensor:
+        """Policy log-probabilities of the responses, float32 [B, T] in nats, without gradient."""
+        ...
+
+    def reference_logprobs(self, batch: Batch) -> Tensor:
+        """The same under the frozen reference policy."""
+        ...
+
+    def update(self, batch: Batch, loss: Callable[[Tensor], Tensor]) -> Update:
+        """One optimizer step on ``loss(current log-probabilities float32 [B, T])``, a scalar.
+
+        A gradient that is not finite is not applied.
+        """
+        ...
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """All weights under their Hugging Face names, for a refit or an export."""
+        ...
+
+    def mark(self) -> None:
+        """Remember the trainable weights as they are now."""
+        ...
+
+    def moved(self) -> float:
+        """L2 norm of the change of the trainable weights since ``mark``."""
+        ...

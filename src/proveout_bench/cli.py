@@ -1,0 +1,93 @@
+"""The command line: one command for each algorithm, and one that writes the tiny model as a checkpoint."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TextIO
+
+import click
+
+from proveout_bench import registry
+from proveout_bench.config import resolve
+from proveout_bench.errors import BenchError, EnvironmentFault
+
+WORDS = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def program() -> None:
+    """A complete, small RL post-training loop on a tiny model or a local checkpoint."""
+
+
+@program.command()
+@click.option(
+    "--check", is_flag=True, help="Check the overrides and the model, print the result, run nothing."
+)
+@WORDS
+def grpo(check: bool, overrides: tuple[str, ...]) -> None:
+    """Train with GRPO. Settings are dotted KEY=VALUE words, as in: max_steps=3 rollout.group_size=4"""
+    config = resolve.resolve(overrides)
+    if check:
+        click.echo(resolve.as_json(config))
+        return
+    _import_offline()
+    registry.load(registry.ALGORITHMS, "grpo")(config)
+
+
+@program.command("init-model")
+@click.argument("directory")
+@WORDS
+def init_model(directory: str, overrides: tuple[str, ...]) -> None:
+    """Write the tiny model and its tokenizer to DIRECTORY as a Hugging Face checkpoint."""
+    config = resolve.resolve(overrides)
+    _import_offline()
+    from proveout_bench.models import save_tiny
+
+    save_tiny(config, directory)
+    click.echo(f"Wrote the tiny model to {directory}")
+
+
+def main() -> None:
+    """Run the program; errors become one line on stderr and the exit status of their kind."""
+    for stream in (sys.stdout, sys.stderr):
+        _line_buffered(stream)
+    try:
+        program(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        _stop("Interrupted before the last step", 130)
+    except BenchError as error:
+        _stop(f"Error: {error}", error.exit_status)
+    except ModuleNotFoundError as error:
+        _stop(
+            f"Error: package {error.name!r} is missing; install the bench extra: pip install 'proveout[bench]'",
+            EnvironmentFault.exit_status,
+        )
+    except OSError as error:
+        where = f" {error.filename}" if error.filename else ""
+        _stop(
+            f"Error: cannot write or read{where}: {error.strerror or error}; free space or choose another output_dir",
+            EnvironmentFault.exit_status,
+        )
+
+
+def _import_offline() -> None:
+    """Settle what torch and transformers read from the environment at import: no network, no chatter."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+
+def _line_buffered(stream: TextIO) -> None:
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(line_buffering=True)
+
+
+def _stop(message: str, status: int) -> None:
+    print(message, file=sys.stderr, flush=True)
+    sys.exit(status)

@@ -1,0 +1,1 @@
+"""The configuration of a run: schema, overrides, checks. Nothing here imports torch."""

@@ -1,0 +1,112 @@
+"""The configuration tree of ``grpo``, with defaults, types and limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+Count = Annotated[int, Meta(ge=1)]
+Natural = Annotated[int, Meta(ge=0)]
+Rate = Annotated[float, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0)]
+Fraction = Annotated[float, Meta(ge=0, lt=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TinyModel:
+    """Shape of the Qwen2-style model that is built when ``model`` is empty."""
+
+    hidden_size: Count = 128
+    intermediate_size: Count = 384
+    layers: Count = 2
+    heads: Count = 4
+    kv_heads: Count = 2
+    max_positions: Count = 512
+    init_std: Positive = 0.02
+    tied_embeddings: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Which prompts and which rule reward; ``max_operand`` is the arithmetic task's largest number."""
+
+    name: str = "digits"
+    max_operand: Count = 9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rollout:
+    """One step samples ``prompts`` x ``group_size`` responses of at most ``max_new_tokens`` tokens."""
+
+    prompts: Count = 4
+    group_size: Annotated[int, Meta(ge=2)] = 8
+    max_new_tokens: Count = 16
+    temperature: Positive = 1.0
+    ignore_eos: bool = False
+    engine: str = "inprocess"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimizer:
+    """AdamW and the linear warm-up of its learning rate (the rate itself is the key ``lr``)."""
+
+    weight_decay: Rate = 0.0
+    beta1: Fraction = 0.9
+    beta2: Fraction = 0.95
+    eps: Positive = 1e-8
+    max_grad_norm: Positive = 1.0
+    warmup_steps: Natural = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """Clipped-ratio loss: clip range 1 - ``clip_low`` to 1 + ``clip_high``, KL weight ``kl_beta``."""
+
+    clip_low: Fraction = 0.2
+    clip_high: Rate = 0.2
+    kl_beta: Rate = 0.01
+    minibatch_size: Count = 16
+    epochs: Count = 1
+    normalize_advantages: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runtime:
+    """Where and how the program computes. ``threads`` is part of what makes a run repeat bit for bit."""
+
+    device: Literal["cpu", "cuda"] = "cpu"
+    threads: Count = 2
+    deterministic: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """Defects put into the run on purpose; 0 is off."""
+
+    nan_loss_at_step: Natural = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrpoConfig:
+    """Everything that one ``grpo`` run depends on.
+
+    ``model`` is a local Hugging Face checkpoint directory, or empty for the tiny model. ``stop_after_step`` ends the
+    run early, with exit status 0 and fewer steps than ``max_steps``, as a wall-clock limit would; 0 is off.
+    """
+
+    output_dir: str = "bench-output"
+    seed: Natural = 0
+    max_steps: Count = 20
+    stop_after_step: Natural = 0
+    lr: Rate = 3e-3
+    model: str = ""
+    backend: str = "hf"
+    tiny: TinyModel = field(default_factory=TinyModel)
+    task: Task = field(default_factory=Task)
+    rollout: Rollout = field(default_factory=Rollout)
+    loss: Loss = field(default_factory=Loss)
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    runtime: Runtime = field(default_factory=Runtime)
+    fault: Fault = field(default_factory=Fault)

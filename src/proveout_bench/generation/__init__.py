@@ -1,0 +1,1 @@
+"""Engines that sample responses from a copy of the policy's weights."""

@@ -1,0 +1,22 @@
+"""What a generation engine is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from torch import Tensor
+
+from proveout_bench.batch import Batch
+
+
+class Generator(Protocol):
+    """Holds weights of its own, which change only by ``load_weights`` (the refit)."""
+
+    def load_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+        """Take over the policy's weights, named as in the Hugging Face checkpoint."""
+        ...
+
+    def generate(self, prompts: list[list[int]]) -> Batch:
+        """Sample one response for each prompt (token ids)."""
+        ...

@@ -1,0 +1,1 @@
+"""What is measured in a step, and where it is written."""

@@ -1,0 +1,38 @@
+"""Where scalars go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from torch.utils.tensorboard import SummaryWriter
+
+
+class MetricsWriter(Protocol):
+    """A sink of scalars that can be read while the run goes on."""
+
+    def write(self, step: int, prefix: str, values: Mapping[str, float]) -> None:
+        """Record each ``prefix/name`` at ``step``, and make it readable now."""
+        ...
+
+    def close(self) -> None:
+        """Finish the record."""
+        ...
+
+
+class TensorBoardWriter:
+    """TensorBoard event files in one directory, flushed at each write."""
+
+    def __init__(self, folder: Path) -> None:
+        self._writer = SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+
+    def write(self, step: int, prefix: str, values: Mapping[str, float]) -> None:
+        """Scalars as they are, NaN and infinity included."""
+        for name, value in values.items():
+            self._writer.add_scalar(f"{prefix}/{name}", value, step)  # type: ignore[no-untyped-call]
+        self._writer.flush()  # type: ignore[no-untyped-call]
+
+    def close(self) -> None:
+        """Flush and close the event file."""
+        self._writer.close()  # type: ignore[no-untyped-call]

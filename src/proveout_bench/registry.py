@@ -1,0 +1,32 @@
+"""What can be chosen by name. A new algorithm, backend, engine or task is one file and one line here.
+
+Each entry is ``module:attribute`` and is imported only when chosen, so that reading this table imports nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import Any
+
+ALGORITHMS = {"grpo": "proveout_bench.algorithms.grpo.loop:run"}
+BACKENDS = {"hf": "proveout_bench.backends.hf:HfBackend"}
+ENGINES = {"inprocess": "proveout_bench.generation.inprocess:InProcessGenerator"}
+TASKS = {
+    "digits": "proveout_bench.tasks.digits:DigitsTask",
+    "arithmetic": "proveout_bench.tasks.arithmetic:ArithmeticTask",
+}
+
+
+def load(table: Mapping[str, str], name: str) -> Any:
+    """The object registered as ``name``; KeyError if there is none."""
+    module, _, attribute = table[name].partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """The known name closest to ``name``, or all of them."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+    return close[0] if close else ", ".join(names)

@@ -1,0 +1,1 @@
+"""Prompts and rule rewards."""

@@ -1,0 +1,96 @@
+"""Text to token ids and back: the built-in one-character tokenizer, or that of a checkpoint directory."""
+
+from __future__ import annotations
+
+import json
+import string
+from pathlib import Path
+from typing import Any, Protocol
+
+PAD, EOS, UNK = "<|pad|>", "<|eos|>", "<|unk|>"
+CHARACTERS = string.digits + string.ascii_lowercase + " +-*/=:?.,()"
+TOKENIZER_CONFIG = {
+    "tokenizer_class": "PreTrainedTokenizerFast",
+    "pad_token": PAD,
+    "eos_token": EOS,
+    "unk_token": UNK,
+    "padding_side": "left",
+    "clean_up_tokenization_spaces": False,
+}
+
+
+class Tokenizer(Protocol):
+    """What the loop needs of a tokenizer."""
+
+    pad_id: int
+    eos_ids: tuple[int, ...]
+
+    def __len__(self) -> int:
+        """Size of the vocabulary."""
+        ...
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids without an end token."""
+        ...
+
+    def decode(self, ids: list[int]) -> str:
+        """Text without special tokens."""
+        ...
+
+
+class CharacterTokenizer:
+    """One token for each character of ``CHARACTERS``, after padding, end and unknown."""
+
+    pad_id, eos_ids = 0, (1,)
+
+    def __init__(self) -> None:
+        from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers
+        from tokenizers import Tokenizer as Fast
+
+        vocabulary = {token: index for index, token in enumerate([PAD, EOS, UNK, *CHARACTERS])}
+        self._fast = Fast(models.WordLevel(vocabulary, unk_token=UNK))
+        self._fast.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
+        self._fast.decoder = decoders.Fuse()
+        self._fast.add_special_tokens([AddedToken(token, special=True) for token in (PAD, EOS, UNK)])
+
+    def __len__(self) -> int:
+        return int(self._fast.get_vocab_size())
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids; a character outside the alphabet becomes the unknown token."""
+        return list(self._fast.encode(text).ids)
+
+    def decode(self, ids: list[int]) -> str:
+        """The characters, special tokens left out."""
+        return str(self._fast.decode(ids, skip_special_tokens=True))
+
+    def save(self, folder: Path) -> None:
+        """Write ``tokenizer.json`` and ``tokenizer_config.json``."""
+        self._fast.save(str(folder / "tokenizer.json"))
+        (folder / "tokenizer_config.json").write_text(
+            json.dumps(TOKENIZER_CONFIG, indent=2), encoding="utf-8"
+        )
+
+
+class CheckpointTokenizer:
+    """The tokenizer of a local checkpoint directory, through transformers."""
+
+    def __init__(self, folder: str) -> None:
+        from transformers import AutoTokenizer
+
+        self._inner: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        eos = self._inner.eos_token_id
+        self.eos_ids: tuple[int, ...] = () if eos is None else (int(eos),)
+        pad = self._inner.pad_token_id
+        self.pad_id = int(pad) if pad is not None else (self.eos_ids[0] if self.eos_ids else 0)
+
+    def __len__(self) -> int:
+        return len(self._inner)
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids, without the special tokens that the tokenizer might add."""
+        return list(self._inner.encode(text, add_special_tokens=False))
+
+    def decode(self, ids: list[int]) -> str:
+        """Text, special tokens left out."""
+        return str(self._inner.decode(ids, skip_special_tokens=True))
