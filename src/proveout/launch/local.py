@@ -102,12 +102,13 @@ class LocalScheduler:
 
     def reattach(self, files: AttemptLayout) -> LocalJob | ExitRecord:
         """The job that an earlier proveout started here, or how it ended."""
-        if not files.exit.exists() and not files.process.exists():
+        if files.exit.exists():
+            return read_json(files.exit, ExitRecord)
+        if not files.process.exists():
             return _lost(files, "proveout died before it started")
-        if files.process.exists():
-            record = read_json(files.process, ProcessRecord)
-            if _alive(record.pid) and supervise.start_ticks(record.pid) == record.start_ticks:
-                return LocalJob(files, record.pid)
+        record = read_json(files.process, ProcessRecord)
+        if _alive(record.pid) and supervise.start_ticks(record.pid) == record.start_ticks:
+            return LocalJob(files, record.pid)
         if files.exit.exists():
             return read_json(files.exit, ExitRecord)
         return _lost(files, "its supervisor died")

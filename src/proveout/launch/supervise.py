@@ -87,6 +87,7 @@ def _stop_descendants() -> None:
             if time.time() > deadline:
                 break
             time.sleep(POLL_SECONDS)
+    _reap()
 
 
 def _signal(pid: int, number: int) -> None:
