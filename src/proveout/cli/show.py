@@ -10,12 +10,12 @@ import msgspec
 from proveout.domain.report import Report
 from proveout.domain.step import Plan
 from proveout.domain.verdict import EXIT_STATUS
-from proveout.report import renderer
+from proveout.report import render
 
 
 def show_report(report: Report, form: str) -> int:
     """Print a report in one format; the exit status of its verdict."""
-    click.echo(renderer(form)(report), nl=False)
+    click.echo(render(report, form), nl=False)
     return EXIT_STATUS[report.result]
 
 

@@ -17,7 +17,7 @@ from proveout.flow.observer import Observer
 from proveout.flow.reporting import build
 from proveout.flow.request import RunRequest, make_plan
 from proveout.preflight import preflight
-from proveout.report import FORMATS, renderer
+from proveout.report import FORMATS, render
 from proveout.store.runs import Run, create
 
 AGAIN_ON_RESUME = frozenset({Verdict.INCOMPLETE, Verdict.BLOCKED, Verdict.SKIPPED})
@@ -78,7 +78,7 @@ def _block(run: Run, findings: list[Finding], policy: Policy) -> None:
 def _write_reports(run: Run) -> Report:
     report = build(run)
     for name, (suffix, _) in FORMATS.items():
-        write_atomic(run.layout.report(suffix), renderer(name)(report))
+        write_atomic(run.layout.report(suffix), render(report, name))
     return report
 
 

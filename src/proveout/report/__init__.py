@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
 
 from proveout.domain.errors import UsageError, nearest
 from proveout.domain.report import Report
+from proveout.report.clean import cleaned
 
 FORMATS: dict[str, tuple[str, str]] = {
     "text": ("txt", "proveout.report.text"),
@@ -15,12 +15,10 @@ FORMATS: dict[str, tuple[str, str]] = {
 }
 
 
-def renderer(name: str) -> Callable[[Report], str]:
-    """The renderer of this format. Raises UsageError that names the nearest known one."""
-    if name not in FORMATS:
-        known = ", ".join(FORMATS)
-        raise UsageError(
-            f"no report format {name!r}{nearest(name, FORMATS)}", remedy=f"known formats: {known}"
-        )
-    render: Callable[[Report], str] = import_module(FORMATS[name][1]).render
-    return render
+def render(report: Report, form: str) -> str:
+    """The report in one format, without secrets. Raises UsageError for a format that is not known."""
+    if form not in FORMATS:
+        remedy = f"known formats: {', '.join(FORMATS)}"
+        raise UsageError(f"no report format {form!r}{nearest(form, FORMATS)}", remedy=remedy)
+    text: str = import_module(FORMATS[form][1]).render(cleaned(report))
+    return text
