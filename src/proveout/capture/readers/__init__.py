@@ -1,0 +1,1 @@
+"""One module per metric format; the registry names them."""

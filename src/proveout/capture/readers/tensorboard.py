@@ -1,0 +1,51 @@
+"""TensorBoard event files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from proveout.capture.events.crc import LengthCheck
+from proveout.capture.events.file import EventReader
+from proveout.capture.events.frames import HEADER, HEADER_SIZE, MAX_RECORD
+from proveout.capture.reader import Reader
+from proveout.capture.reading import Reading
+from proveout.domain.finding import Severity
+
+_NAMED_TIME = re.compile(r"tfevents\.(\d{9,11})(?:\.|$)")
+
+
+def read(path: Path) -> list[Reading]:
+    """All scalars of one event file; damage and a cut last record are findings with their byte offset."""
+    reading = Reading(str(path))
+    reader = EventReader(path, reading)
+    reader.read_new()
+    if reader.lost:
+        reading.note(
+            "events.corrupt",
+            f"a record's length is damaged and no sound record follows; left out the last {reader.left_over} bytes",
+            offset=reader.offset,
+        )
+    elif reader.left_over:
+        reading.note(
+            "events.truncated",
+            f"the last record is not complete ({reader.left_over} bytes): the run is still writing or was killed",
+            severity=Severity.NOTICE,
+            offset=reader.offset,
+        )
+    if reading.started is None:
+        named = _NAMED_TIME.search(path.name)
+        began = float(named[1]) if named else path.stat().st_mtime
+        reading.seen(began, began)
+    return [reading]
+
+
+def recognises(_path: Path, head: bytes) -> bool:
+    """Whether the first bytes are a length with its checksum."""
+    if len(head) < HEADER_SIZE:
+        return False
+    length, crc = HEADER.unpack_from(head)
+    return length <= MAX_RECORD and LengthCheck()(length, crc)
+
+
+READER = Reader("tensorboard", read, recognises, "*tfevents*")
