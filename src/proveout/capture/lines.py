@@ -12,18 +12,20 @@ LONGEST = 1 << 20
 _ENDS = re.compile(rb"[\r\n]")
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _RAY = re.compile(r"^\s*\([^()\n]{1,200}? pid=\d+(?:, ip=[^()\s]+)?\)\s?")
-_REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\].*$")
+_REPEATED = re.compile(r"\[repeated \d+x across cluster\]")
 
 
 class Line(NamedTuple):
     """One piece of text that ends with a line feed or a carriage return.
 
-    ``number`` counts line feeds from 1, as an editor does; ``ended`` is False for a last piece without an end.
+    ``number`` counts line feeds from 1, as an editor does; ``ended`` is False for a last piece without an end;
+    ``nested`` says that it moves the cursor up again, as a progress bar below another one does.
     """
 
     number: int
     text: str
     ended: bool
+    nested: bool = False
 
 
 def lines(path: Path) -> Iterator[Line]:
@@ -37,7 +39,8 @@ def lines(path: Path) -> Iterator[Line]:
             pos = 0
             for end in _ENDS.finditer(data):
                 if not dropping and end.start() > pos:
-                    yield Line(number, clean(data[pos : end.start()]), True)
+                    raw = data[pos : end.start()]
+                    yield Line(number, clean(raw), True, b"\x1b[A" in raw)
                 dropping = False
                 pos = end.end()
                 number += end[0] == b"\n"
@@ -46,7 +49,7 @@ def lines(path: Path) -> Iterator[Line]:
                 yield Line(number, clean(rest[:LONGEST]), False)
                 rest, dropping = b"", True
     if rest:
-        yield Line(number, clean(rest), False)
+        yield Line(number, clean(rest), False, b"\x1b[A" in rest)
 
 
 def clean(raw: bytes) -> str:
@@ -57,5 +60,5 @@ def clean(raw: bytes) -> str:
     if " pid=" in text:
         text = _RAY.sub("", text)
     if "x across cluster]" in text:
-        text = _REPEATED.sub("", text)
+        text = _REPEATED.split(text, maxsplit=1)[0].rstrip()
     return text

@@ -35,6 +35,14 @@ class Points:
         self.values.frombytes(values)
         self.wall.frombytes(wall)
 
+    def after(self, step: int) -> Points:
+        """A copy of the points later than ``step``."""
+        kept = Points()
+        for at, value, wall in zip(self.steps, self.values, self.wall, strict=True):
+            if at > step:
+                kept.add(at, value, wall)
+        return kept
+
     def drop_from(self, step: int) -> int:
         """Remove the points at ``step`` or later and return how many there were."""
         keep = [i for i, at in enumerate(self.steps) if at < step]
@@ -107,6 +115,19 @@ class Reading:
             if count > SHOWN
         ]
         return self.findings + more
+
+    def training_alone(self) -> Reading:
+        """The part of this reading that a later run of the same training adds to.
+
+        Step 0 (the setup of each start) and tags that count seconds since a start are left out.
+        """
+        part = Reading(self.source)
+        part.started, part.ended = self.started, self.ended
+        for tag, points in self.points.items():
+            kept = Points() if tag.startswith(SECONDS_PREFIX) else points.after(0)
+            if len(kept):
+                part.points[tag] = kept
+        return part
 
     def step_span(self) -> tuple[int, int] | None:
         """First and last training step: step 0 (setup) and tags that count seconds say nothing of training."""

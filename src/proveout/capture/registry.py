@@ -6,7 +6,15 @@ The order is the order in which content is tried: the strictest first.
 from __future__ import annotations
 
 from proveout.capture.reader import Reader
-from proveout.capture.readers import csv_table, jsonl, nemo_json, tensorboard, trl_console, trl_state, verl_console
+from proveout.capture.readers import (
+    csv_table,
+    jsonl,
+    nemo_json,
+    tensorboard,
+    trl_console,
+    trl_state,
+    verl_console,
+)
 
 READERS: dict[str, Reader] = {
     reader.name: reader

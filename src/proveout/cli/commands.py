@@ -8,4 +8,5 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("proveout.cli.doctor", "Preflight alone: would a run here test the change?"),
     "report": ("proveout.cli.report", "Print the report of a run."),
     "runs": ("proveout.cli.runs", "List the runs of this directory."),
+    "dump": ("proveout.cli.dump", "Write the scalars of event files as JSON (as json_dump_tb_logs.py does)."),
 }

@@ -113,7 +113,9 @@ class BatchReader:
         self._tables = ByteTables()
         self._plugins = plugins
 
-    def read(self, data: bytes, starts: NDArray[Any], lengths: NDArray[Any]) -> tuple[list[Piece], NDArray[Any]]:
+    def read(
+        self, data: bytes, starts: NDArray[Any], lengths: NDArray[Any]
+    ) -> tuple[list[Piece], NDArray[Any]]:
         """Points by tag, and the numbers of the records (ascending) that the record parser must read."""
         pieces: list[Piece] = []
         left: list[NDArray[Any]] = []
@@ -202,7 +204,9 @@ class BatchReader:
                 tag = tags[index].tobytes()
                 if layout.tensor:
                     self._plugins.setdefault(tag, wire.SCALARS_PLUGIN)
-                pieces.append(Piece(tag.decode("utf-8", "replace"), members[use], steps[use], numbers[use], wall[use]))
+                pieces.append(
+                    Piece(tag.decode("utf-8", "replace"), members[use], steps[use], numbers[use], wall[use])
+                )
         return members[~sound]
 
     @staticmethod

@@ -15,28 +15,28 @@ from proveout.capture.reader import Reader
 from proveout.capture.reading import Reading
 from proveout.domain.finding import Severity
 
-_DICT = re.compile(r"\{['\"].*\}\s*$")
 _LOGGED = re.compile(r"['\"](?:loss|epoch|train_runtime|eval_loss)['\"]: ")
-_ENTRY = re.compile(r"(['\"])(.*?)\1: (?:'([^']*)'|\"([^\"]*)\"|([^,{}]+))(?:, |\}|$)")
+_ENTRY = re.compile(
+    r"(?:'([^']{1,200})'|\"([^\"]{1,200})\"): (?:'([^']{0,200})'|\"([^\"]{0,200})\"|([^,{}'\"]{1,200}))(?=, |\}|$)"
+)
 _BAR = re.compile(r"^\s*\d{1,3}%\|[^|]*\| (\d{1,15})/(\d{1,15}) \[")
+_TRAINING = {"loss", "grad_norm", "train_runtime", "train_loss"}
 
 
 class _Log:
-    """Sorts dicts and bars into runs."""
+    """Sorts dicts and bars into runs. ``fresh`` is the line of a bar that began and has logged nothing yet."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.modified = path.stat().st_mtime
         self.readings = [Reading(str(path))]
-        self.total = 0
-        self.at = 0
-        self.counted = 0
+        self.total = self.at = self.trained = self.counted = self.fresh = 0
         self.waiting: list[tuple[Line, list[tuple[str, str]]]] = []
 
     def bar(self, done: int, total: int, line: int) -> None:
-        if self.total == 0 or (done == 0 and self.at > 0 and not self.waiting):
-            if self.total:
-                self.readings.append(Reading(f"{self.path}:{line}"))
+        begins = done == 0 and (self.at > 0 or total != self.total)
+        if self.total == 0 or (begins and not self.waiting):
+            self.fresh = line if self.total else 0
             self.total, self.at = total, 0
         if total == self.total:
             self.at = max(self.at, done)
@@ -45,25 +45,34 @@ class _Log:
     def entry(self, line: Line, pairs: list[tuple[str, str]]) -> None:
         self.waiting.append((line, pairs))
         if self.total == 0:
-            if any(key == "loss" for key, _ in pairs):
-                self.counted += 1
+            self.counted += any(key == "loss" for key, _ in pairs)
             self.settle(max(1, self.counted))
 
     def settle(self, step: int) -> None:
+        """Give the waiting dicts to ``step``; a bar that only evaluates belongs to the training before it."""
         for line, pairs in self.waiting:
-            for key, text in pairs:
-                value = number(text)
-                if value is not None:
-                    self.readings[-1].add(key, step, value, self.modified)
-                elif text != "None":
-                    self.readings[-1].note(
-                        "console.value",
-                        f"{text[:80]!r} is no number; left out",
-                        line=line.number,
-                        metric=key[:200],
-                        step=step,
-                    )
+            training = any(key in _TRAINING for key, _ in pairs)
+            if training and self.fresh:
+                self.readings.append(Reading(f"{self.path}:{self.fresh}"))
+                self.fresh = 0
+            if training or not self.fresh:
+                self.trained = step
+            self._take(line, pairs, self.trained)
         self.waiting.clear()
+
+    def _take(self, line: Line, pairs: list[tuple[str, str]], step: int) -> None:
+        for key, text in pairs:
+            value = number(text)
+            if value is not None:
+                self.readings[-1].add(key, step, value, self.modified)
+            elif text != "None":
+                self.readings[-1].note(
+                    "console.value",
+                    f"{text[:80]!r} is no number; left out",
+                    line=line.number,
+                    metric=key,
+                    step=step,
+                )
 
 
 def read(path: Path) -> list[Reading]:
@@ -72,6 +81,8 @@ def read(path: Path) -> list[Reading]:
     for line in lines(path):
         bar = _BAR.match(line.text)
         if bar:
+            if line.nested:
+                continue
             log.bar(int(bar[1]), int(bar[2]), line.number)
         elif pairs := _pairs(line.text):
             log.entry(line, pairs)
@@ -89,11 +100,12 @@ def read(path: Path) -> list[Reading]:
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
-    found = _DICT.search(text) if "{" in text else None
-    if found is None or not _LOGGED.search(found[0]):
+    start = text.find("{")
+    if start < 0 or not text.rstrip().endswith("}") or not _LOGGED.search(text, start):
         return []
     return [
-        (match[2], match[3] or match[4] or (match[5] or "").strip()) for match in _ENTRY.finditer(found[0])
+        (match[1] or match[2], (match[3] or match[4] or match[5] or "").strip())
+        for match in _ENTRY.finditer(text, start)
     ]
 
 

@@ -62,7 +62,8 @@ def _take(line: Line, step: int, start: int, reading: Reading, modified: float) 
 def recognises(path: Path, _head: bytes) -> bool:
     """Whether any line of the log is a step line."""
     return any(
-        (match := _STEP.search(line.text)) and line.text.startswith(" - ", match.end()) for line in lines(path)
+        (match := _STEP.search(line.text)) and line.text.startswith(" - ", match.end())
+        for line in lines(path)
     )
 
 
