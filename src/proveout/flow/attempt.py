@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from proveout import loops
-from proveout.capture.metrics import write_metrics_json
+from proveout.capture.metrics_json import write_metrics_json
 from proveout.domain.errors import BlockedError
 from proveout.domain.evidence import AttemptResult, End, Evidence, ExitRecord, TriageResult
 from proveout.domain.files import write_json
