@@ -13,17 +13,19 @@ from proveout.domain.metrics import Conflict, MetricTable, Series
 ROUNDING = 1e-2
 
 
-def join(table: MetricTable, other: MetricTable) -> None:
-    """Add ``other`` to ``table``. Where both hold a step, the value of ``table`` stays.
+def join(table: MetricTable, other: MetricTable) -> list[Conflict]:
+    """Add ``other`` to ``table`` and return where they disagree. The values of ``table`` stay.
 
     Sources round differently, so that only a relative difference above 1e-2, or a value that is finite in one
     of them alone, is a conflict.
     """
+    found: list[Conflict] = []
     for tag, series in other.series.items():
         mine = table.series.get(tag)
-        table.series[tag] = series if mine is None else _both(tag, mine, series, table.conflicts)
-    table.conflicts.extend(other.conflicts)
-    table.left_out.extend(other.left_out)
+        table.series[tag] = series if mine is None else _both(tag, mine, series, found)
+    table.conflicts += [*other.conflicts, *found]
+    table.left_out += other.left_out
+    return found
 
 
 def _both(tag: str, mine: Series, other: Series, conflicts: list[Conflict]) -> Series:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from proveout.capture.conflicts import as_findings
 from proveout.capture.files import below
 from proveout.capture.lineage import Lineage, Run, newest, runs
-from proveout.capture.metrics import other_attempt, read_files, replaced
+from proveout.capture.metrics import conflict_findings, other_attempt, read_files, replaced
 from proveout.capture.reading import Reading
 from proveout.capture.registry import READERS
 from proveout.capture.settle import settle
@@ -47,7 +47,7 @@ def dump(log_dir: Path, which: str = NEWEST) -> Dump:
     for name, why in replaced(lineage):
         table.left_out.append(f"{name}: {why}")
         findings.append(other_attempt(name, why))
-    findings.extend(as_findings(table.conflicts))
+    findings.extend(conflict_findings(table, lineage) if which == NEWEST else as_findings(table.conflicts))
     tags = frozenset(tag for reading in readings for tag in (*reading.points, *reading.other_tags))
     return Dump(table, tuple(ordered), lineage.kept, tuple(findings), tags)
 

@@ -13,12 +13,9 @@ _IGNORED = (".profile-empty", ".tmp", ".part")
 def find(base: Path, where: str, pattern: str) -> list[Path]:
     """The files at ``where`` below ``base`` (a file, a directory to search, or a glob of either), by name."""
     path = base / where
-    if path.exists():
-        matches = [path]
-    else:
-        matches = [Path(found) for found in glob.glob(str(path), recursive=True)]
+    named = [str(path)] if path.exists() else glob.glob(str(path), recursive=True)  # noqa: PTH207
     files: dict[Path, None] = {}
-    for match in sorted(matches):
+    for match in map(Path, sorted(named)):
         if match.is_dir():
             files.update(dict.fromkeys(below(match, pattern)))
         elif match.is_file():

@@ -1,8 +1,8 @@
 """Which readings belong to one run, which run goes on from which, and which are earlier attempts.
 
-A run that begins after the first step of the one before it goes on from there: a resume. One that begins at or
-before it started over, and what came before is another attempt. A run that shows no training step at all proves
-no resume, so it counts as started over: metrics left by an earlier attempt must not pass for its own.
+A run that begins after the first step of the one before it goes on from there: a resume. One that begins at
+or before it started over, and what came before is another attempt. A run that shows no training step at all
+proves no resume, so it counts as started over: metrics of an earlier attempt must not pass for its own.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ _REPEATED = re.compile(r"\[repeated \d+x across cluster\]")
 class Line(NamedTuple):
     """One piece of text that ends with a line feed or a carriage return.
 
-    ``number`` counts line feeds from 1, as an editor does; ``ended`` is False for a last piece without an end;
-    ``nested`` says that it moves the cursor up again, as a progress bar below another one does.
+    ``number`` counts line feeds from 1, as an editor does; ``ended`` is False for a last piece without an
+    end; ``nested`` says that it moves the cursor up again, as a progress bar below another one does.
     """
 
     number: int
@@ -29,7 +29,7 @@ class Line(NamedTuple):
 
 
 def lines(path: Path) -> Iterator[Line]:
-    """The cleaned lines of a console log. Of a line longer than 1 MiB the rest is left out. Raises OSError."""
+    """The cleaned lines of a console log. A line is cut at 1 MiB. Raises OSError."""
     number = 1
     rest = b""
     dropping = False

@@ -25,11 +25,12 @@ def read_metrics(
 ) -> tuple[MetricTable, tuple[Finding, ...]]:
     """The metrics of one attempt from all its sources, and what reading them showed.
 
-    Paths and globs are relative to ``base``; a directory is searched for the format's files. ``not_before`` is
-    the attempt's start in epoch seconds: an event file whose first record is older, or another file last changed
-    before it, is left out and named in ``left_out``. Of the runs in one source the newest counts, with those
-    that it goes on from (see ``lineage``); the others are left out and named. Where several sources hold one
-    tag, the first source's value is kept at each step and the others fill in steps that it lacks.
+    Paths and globs are relative to ``base``; a directory is searched for the format's files. ``not_before``
+    is the attempt's start in epoch seconds: an event file or JSON lines with times whose first record is older,
+    and another file last changed before it, are left out and named in ``left_out``. Of the runs in one source
+    the newest counts, with those that it goes on from (see ``lineage``); the others are left out and named.
+    Where several sources hold one tag, the first source's value is kept at each step and the others fill in
+    steps that it lacks.
 
     Raises UsageError for a format that no reader reads. What cannot be read is a finding.
     """
@@ -55,8 +56,7 @@ def read_metrics(
             )
             continue
         part = one_table(list(read_files(reader, paths, findings)), findings, not_before=not_before)
-        join(table, part)
-    findings.extend(as_findings(table.conflicts))
+        findings.extend(as_findings(join(table, part)))
     return table, tuple(findings)
 
 
@@ -71,7 +71,6 @@ def read_any(path: Path) -> tuple[MetricTable, tuple[Finding, ...]]:
     else:
         reader, paths = recognise(path), [path]
     table = one_table(list(read_files(reader, paths, findings)), findings)
-    findings.extend(as_findings(table.conflicts))
     return table, tuple(findings)
 
 
@@ -129,7 +128,7 @@ def read_files(reader: Reader, paths: Sequence[Path], findings: list[Finding]) -
 def one_table(
     readings: Sequence[Reading], findings: list[Finding], *, not_before: float | None = None
 ) -> MetricTable:
-    """The newest attempt among the readings of one source; what is left out is named there and in findings."""
+    """The newest attempt among one source's readings; what is left out is named there and in findings."""
     stale = [r for r in readings if not_before is not None and (r.started or 0.0) < not_before]
     lineage = newest(runs(reading for reading in readings if reading not in stale))
     table = settle(lineage.readings())
@@ -137,7 +136,27 @@ def one_table(
     left_out += replaced(lineage)
     table.left_out = [f"{name}: {why}" for name, why in left_out]
     findings.extend(other_attempt(name, why) for name, why in left_out)
+    findings.extend(conflict_findings(table, lineage))
     return table
+
+
+def conflict_findings(table: MetricTable, lineage: Lineage) -> list[Finding]:
+    """The conflicts of a table: steps that a resumed run trained again in one notice, the others by tag."""
+    earlier = {reading.source for run in lineage.kept[:-1] for reading in run.readings}
+    again = [conflict for conflict in table.conflicts if conflict.source in earlier]
+    findings = as_findings([conflict for conflict in table.conflicts if conflict.source not in earlier])
+    if again:
+        steps = sorted({conflict.step for conflict in again})
+        findings.append(
+            Finding(
+                id="capture.metrics.trained-again",
+                severity=Severity.NOTICE,
+                what=f"steps {steps[0]} to {steps[-1]} were trained again after a resume; the later values are kept "
+                f"({len({conflict.tag for conflict in again})} tags differ)",
+                where=Where(file=lineage.kept[-1].name, step=steps[0]),
+            )
+        )
+    return findings
 
 
 def replaced(lineage: Lineage) -> list[tuple[str, str]]:

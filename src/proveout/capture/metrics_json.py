@@ -1,7 +1,7 @@
 """Writes a metric table as JSON: ``{tag: {"step": value}}``.
 
-JSON has no NaN: it is written as the string "NaN", infinities as "Infinity" and "-Infinity". Python's ``float()``
-reads all three back, as does the ``nemo-json`` reader.
+JSON has no NaN: it is written as the string "NaN", infinities as "Infinity" and "-Infinity". Python's
+``float()`` reads all three back, as does the ``nemo-json`` reader.
 """
 
 from __future__ import annotations

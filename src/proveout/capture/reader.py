@@ -12,8 +12,8 @@ from proveout.capture.reading import Reading
 class Reader(NamedTuple):
     """A metric format.
 
-    ``read`` gives one reading for each run of writing in the file, in order; it raises OSError alone, whatever
-    the file holds. ``recognises`` decides by content from the path and the file's first 64 KiB. ``files`` is
+    ``read`` gives one reading for each run of writing in the file, in order; it raises OSError alone,
+    whatever the file holds. ``recognises`` decides by content from the path and the file's first 64 KiB. ``files`` is
     the name pattern that stands for this format in a directory.
     """
 

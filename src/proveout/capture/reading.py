@@ -130,14 +130,16 @@ class Reading:
         return part
 
     def step_span(self) -> tuple[int, int] | None:
-        """First and last training step: step 0 (setup) and tags that count seconds say nothing of training."""
+        """First and last training step; step 0 (setup) and tags that count seconds say nothing of it."""
         first: int | None = None
         last = 0
         for tag, points in self.points.items():
             if tag.startswith(SECONDS_PREFIX):
                 continue
-            low = min((step for step in points.steps if step > 0), default=None)
-            if low is not None:
+            highest = max(points.steps, default=0)
+            if highest > 0:
+                low = min(points.steps)
+                low = low if low > 0 else min(step for step in points.steps if step > 0)
                 first = low if first is None else min(first, low)
-                last = max(last, max(points.steps))
+                last = max(last, highest)
         return None if first is None else (first, last)

@@ -69,7 +69,8 @@ def _ordered(
         conflicts.append(
             Conflict(tag, int(by_step[place]), float(keeps[place]), float(found[place]), parts[part][0])
         )
-    columns = (array("q"), array("d"), array("d"))
-    for column, data in zip(columns, (steps, values, wall), strict=True):
-        column.frombytes(data[kept].tobytes())
-    return columns
+    out: tuple[array[int], array[float], array[float]] = (array("q"), array("d"), array("d"))
+    out[0].frombytes(steps[kept].tobytes())
+    out[1].frombytes(values[kept].tobytes())
+    out[2].frombytes(wall[kept].tobytes())
+    return out

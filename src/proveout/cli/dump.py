@@ -1,4 +1,4 @@
-"""``proveout dump``: the scalars of event files as JSON; takes the arguments of NeMo-RL's json_dump_tb_logs.py."""
+"""``proveout dump``: the scalars of event files as JSON; NeMo-RL's json_dump_tb_logs.py, same arguments."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def command(
 ) -> int:
     """Write the scalars of all event files below LOG_DIR as {tag: {"step": value}}.
 
-    Takes the arguments of NeMo-RL's json_dump_tb_logs.py and writes the same JSON. Runs are kept apart: files under
-    different exp_N directories, or files whose records do not overlap in time. By default the newest run is
-    written, with the runs that it goes on from (it begins after their first step, as a resumed run does); a
-    run that it started over from is left out and named. --runs all writes all of them, later values winning;
-    --runs exp_001 writes one. NaN and infinities are written as "NaN", "Infinity", "-Infinity": the file is
-    valid JSON.
+    Takes the arguments of NeMo-RL's json_dump_tb_logs.py and writes the same JSON. Runs are kept apart: files
+    under different exp_N directories, or files whose records do not overlap in time. By default the newest
+    run is written, with the runs that it goes on from (it begins after their first step, as a resumed run
+    does); runs before a run that started over are left out and named. --runs all writes all of them, later
+    values winning; --runs exp_001 writes one. NaN and infinities are written as "NaN", "Infinity" and
+    "-Infinity": the file is valid JSON.
 
     Exit status: 0 written, 1 no event files, a conflict (--error-on-conflicts) or no such tag
     (--require-tag-prefix), 2 wrong usage.
@@ -68,7 +68,8 @@ def command(
                 remedy="give --output_path a file in a directory that exists and can be written",
             ) from error
     for finding in found.findings:
-        sys.stderr.write(f"{finding.severity.value}: {finding.where}: {finding.what}\n")
+        where = f"{finding.where}: " if str(finding.where) else ""
+        sys.stderr.write(f"{finding.severity.value}: {where}{finding.what}\n")
     if as_json:
         click.echo(_document(found, output_path if problem is None else None, problem))
     elif problem is None:
@@ -85,8 +86,9 @@ def _problem(found: Dump, log_dir: str, prefix: str | None, whole: MetricTable |
     if whole is not None and whole.conflicts:
         first = whole.conflicts[0]
         return (
-            f"{first.tag} has two values at step {first.step}: {first.kept!r} in {whole.series[first.tag].source}, "
-            f"{first.other!r} in {first.source} ({len(whole.conflicts)} conflicts in all); "
+            f"{first.tag} has two values at step {first.step}: {first.kept!r} in "
+            f"{whole.series[first.tag].source}, {first.other!r} in {first.source} "
+            f"({len(whole.conflicts)} conflicts in all); "
             "without --error-on-conflicts the later value is written"
         )
     if prefix is not None and not any(tag.startswith(prefix) for tag in found.tags):
@@ -127,6 +129,8 @@ def _show(found: Dump, output_path: str | None) -> None:
     from rich.table import Table
 
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)
     runs = Table(title="Runs", title_justify="left", box=None)
     for heading in ("Run", "Files", "Training steps", "Written"):
         runs.add_column(heading)

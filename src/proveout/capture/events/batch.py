@@ -37,6 +37,32 @@ class Layout(NamedTuple):
     tensor: bool
     tag: range
 
+    @property
+    def width(self) -> int:
+        """Bytes of the value."""
+        return 8 if self.double else 4
+
+    def varying(self) -> list[int]:
+        """The columns of time, step and value."""
+        return [
+            *range(self.wall, self.wall + 8),
+            *self.step,
+            *range(self.value, self.value + self.width),
+        ]
+
+
+class Rows(NamedTuple):
+    """Records of one payload length: their numbers and first bytes [n], their bytes with checksum [n, size + 4]."""
+
+    members: NDArray[Any]
+    starts: NDArray[Any]
+    data: NDArray[Any]
+    size: int
+
+    def pick(self, which: NDArray[Any] | slice) -> Rows:
+        """Some of the rows."""
+        return Rows(self.members[which], self.starts[which], self.data[which], self.size)
+
 
 class Piece(NamedTuple):
     """Points of one tag within a buffer, with the record numbers they came from."""
@@ -125,77 +151,47 @@ class BatchReader:
             if len(members) < _MIN_ROWS or size > _MAX_LENGTH:
                 left.append(members)
             else:
-                left.append(self._one_length(data, starts, size, members, pieces))
+                windows = np.ndarray((len(data) - size - 3, size + 4), np.uint8, data, strides=(1, 1))
+                first = starts[members]
+                left.append(self._one_length(data, Rows(members, first, windows[first], size), pieces))
         rest = np.concatenate(left) if left else np.empty(0, np.int64)
         return pieces, np.sort(rest)
 
-    def _one_length(
-        self, data: bytes, starts: NDArray[Any], size: int, members: NDArray[Any], pieces: list[Piece]
-    ) -> NDArray[Any]:
-        windows = np.ndarray((len(data) - size - 3, size + 4), np.uint8, data, strides=(1, 1))
-        rows = windows[starts[members]]
+    def _one_length(self, data: bytes, rows: Rows, pieces: list[Piece]) -> NDArray[Any]:
         skipped: list[NDArray[Any]] = []
         for _ in range(_MAX_LAYOUTS):
-            if len(members) < _MIN_ROWS:
+            if len(rows.members) < _MIN_ROWS:
                 break
-            first = int(starts[members[0]])
-            layout = layout_of(data, first, first + size)
+            first = int(rows.starts[0])
+            layout = layout_of(data, first, first + rows.size)
             if layout is None:
-                skipped.append(members[:1])
-                members, rows = members[1:], rows[1:]
+                skipped.append(rows.members[:1])
+                rows = rows.pick(slice(1, None))
                 continue
-            alike = self._same_structure(rows, layout, size)
+            alike = self._same_structure(rows, layout)
             every = bool(alike.all())
-            taken, chosen = (members, rows) if every else (members[alike], rows[alike])
-            skipped.append(self._one_layout(data, starts, size, taken, chosen, layout, pieces))
-            if every:
-                members = members[:0]
-                break
-            members, rows = members[~alike], rows[~alike]
-        return np.concatenate([*skipped, members])
+            skipped.append(self._one_layout(data, rows if every else rows.pick(alike), layout, pieces))
+            rows = rows.pick(slice(0) if every else ~alike)
+        return np.concatenate([*skipped, rows.members])
 
     @staticmethod
-    def _same_structure(rows: NDArray[Any], layout: Layout, size: int) -> NDArray[Any]:
-        variable = {*range(layout.wall, layout.wall + 8), *layout.step, *layout.tag}
-        variable.update(range(layout.value, layout.value + (8 if layout.double else 4)))
-        fixed = [column for column in range(size) if column not in variable]
-        alike: NDArray[Any] = (rows[:, fixed] == rows[0, fixed]).all(axis=1)
+    def _same_structure(rows: Rows, layout: Layout) -> NDArray[Any]:
+        variable = {*layout.varying(), *layout.tag}
+        fixed = [column for column in range(rows.size) if column not in variable]
+        alike: NDArray[Any] = (rows.data[:, fixed] == rows.data[0, fixed]).all(axis=1)
         for column in layout.step:
-            alike &= (rows[:, column] & 0x80) == (rows[0, column] & 0x80)
+            alike &= (rows.data[:, column] & 0x80) == (rows.data[0, column] & 0x80)
         return alike
 
-    def _one_layout(
-        self,
-        data: bytes,
-        starts: NDArray[Any],
-        size: int,
-        members: NDArray[Any],
-        rows: NDArray[Any],
-        layout: Layout,
-        pieces: list[Piece],
-    ) -> NDArray[Any]:
-        width = 8 if layout.double else 4
-        key = unmask(np.ascontiguousarray(rows[:, size:]).view("<u4")[:, 0])
-        for column in (
-            *range(layout.wall, layout.wall + 8),
-            *layout.step,
-            *range(layout.value, layout.value + width),
-        ):
-            key ^= self._tables.table(size - 1 - column)[rows[:, column]]
+    def _one_layout(self, data: bytes, rows: Rows, layout: Layout, pieces: list[Piece]) -> NDArray[Any]:
+        key = unmask(np.ascontiguousarray(rows.data[:, rows.size :]).view("<u4")[:, 0])
+        for column in layout.varying():
+            key ^= self._tables.table(rows.size - 1 - column)[rows.data[:, column]]
         _, lead, group = np.unique(key, return_index=True, return_inverse=True)
-        tags = rows[:, layout.tag.start : layout.tag.stop]
+        tags = rows.data[:, layout.tag.start : layout.tag.stop]
         sound = (tags == tags[lead][group]).all(axis=1)
-        whole = [starts[members[i]] for i in lead]
-        sound &= np.array([self._intact(data, int(start), size) for start in whole])[group]
-
-        steps = np.zeros(len(rows), np.int64)
-        for place, column in enumerate(layout.step):
-            steps |= (rows[:, column] & 0x7F).astype(np.int64) << (7 * place)
-        values = np.ascontiguousarray(rows[:, layout.value : layout.value + width])
-        with np.errstate(invalid="ignore"):
-            numbers = values.view("<f8" if layout.double else "<f4")[:, 0].astype(np.float64)
-        wall = np.ascontiguousarray(rows[:, layout.wall : layout.wall + 8]).view("<f8")[:, 0]
-
+        sound &= np.array([self._intact(data, int(rows.starts[i]), rows.size) for i in lead])[group]
+        steps, values, wall = _numbers(rows.data, layout)
         by_group = np.argsort(group, kind="stable")
         cuts = np.cumsum(np.bincount(group, minlength=len(lead)))[:-1]
         for index, picked in zip(lead, np.split(by_group, cuts), strict=True):
@@ -204,12 +200,24 @@ class BatchReader:
                 tag = tags[index].tobytes()
                 if layout.tensor:
                     self._plugins.setdefault(tag, wire.SCALARS_PLUGIN)
-                pieces.append(
-                    Piece(tag.decode("utf-8", "replace"), members[use], steps[use], numbers[use], wall[use])
-                )
-        return members[~sound]
+                name = tag.decode("utf-8", "replace")
+                pieces.append(Piece(name, rows.members[use], steps[use], values[use], wall[use]))
+        left: NDArray[Any] = rows.members[~sound]
+        return left
 
     @staticmethod
     def _intact(data: bytes, start: int, size: int) -> bool:
         stored: int = _STORED.unpack_from(data, start + size)[0]
         return masked(data[start : start + size]) == stored
+
+
+def _numbers(data: NDArray[Any], layout: Layout) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Steps int64, values float64 and times float64 of rows of one layout."""
+    steps = np.zeros(len(data), np.int64)
+    for place, column in enumerate(layout.step):
+        steps |= (data[:, column] & 0x7F).astype(np.int64) << (7 * place)
+    raw = np.ascontiguousarray(data[:, layout.value : layout.value + layout.width])
+    with np.errstate(invalid="ignore"):
+        values = raw.view("<f8" if layout.double else "<f4")[:, 0].astype(np.float64)
+    wall = np.ascontiguousarray(data[:, layout.wall : layout.wall + 8]).view("<f8")[:, 0]
+    return steps, values, wall

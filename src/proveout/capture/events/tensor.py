@@ -12,7 +12,7 @@ DT_FLOAT, DT_DOUBLE, DT_BFLOAT16, DT_HALF = 1, 2, 14, 19
 
 
 class Tensor(NamedTuple):
-    """A tensor as it was written: type number, number of elements, raw content, ``(field, wire type, bytes)``."""
+    """A tensor as written: type number, number of elements, raw content, ``(field, wire type, bytes)``."""
 
     dtype: int
     elements: int

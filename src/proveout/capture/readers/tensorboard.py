@@ -23,13 +23,13 @@ def read(path: Path) -> list[Reading]:
     if reader.lost:
         reading.note(
             "events.corrupt",
-            f"a record's length is damaged and no sound record follows; left out the last {reader.left_over} bytes",
+            f"a record's length is damaged and none follows; left out the last {reader.left_over} bytes",
             offset=reader.offset,
         )
     elif reader.left_over:
         reading.note(
             "events.truncated",
-            f"the last record is not complete ({reader.left_over} bytes): the run is still writing or was killed",
+            f"the last record is not complete ({reader.left_over} bytes): the run still writes or was killed",
             severity=Severity.NOTICE,
             offset=reader.offset,
         )

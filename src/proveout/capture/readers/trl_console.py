@@ -17,14 +17,15 @@ from proveout.domain.finding import Severity
 
 _LOGGED = re.compile(r"['\"](?:loss|epoch|train_runtime|eval_loss)['\"]: ")
 _ENTRY = re.compile(
-    r"(?:'([^']{1,200})'|\"([^\"]{1,200})\"): (?:'([^']{0,200})'|\"([^\"]{0,200})\"|([^,{}'\"]{1,200}))(?=, |\}|$)"
+    r"(?:'([^']{1,200})'|\"([^\"]{1,200})\"): "
+    r"(?:'([^']{0,200})'|\"([^\"]{0,200})\"|([^,{}'\"]{1,200}))(?=, |\}|$)"
 )
 _BAR = re.compile(r"^\s*\d{1,3}%\|[^|]*\| (\d{1,15})/(\d{1,15}) \[")
 _TRAINING = {"loss", "grad_norm", "train_runtime", "train_loss"}
 
 
 class _Log:
-    """Sorts dicts and bars into runs. ``fresh`` is the line of a bar that began and has logged nothing yet."""
+    """Sorts dicts and bars into runs. ``fresh`` is the line of a bar that has logged nothing yet."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
