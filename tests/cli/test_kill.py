@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from kills import LEVEL_0, delays, kill_once
+from tests.cli.kills import LEVEL_0, delays, kill_once
 
 pytestmark = pytest.mark.real
 

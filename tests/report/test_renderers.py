@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from samples import HOSTILE, SAMPLES, report
+from tests.report.samples import HOSTILE, SAMPLES, report
 
 from proveout.domain.errors import UsageError
 from proveout.domain.finding import Citation

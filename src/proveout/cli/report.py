@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from proveout.cli import options
-from proveout.report import FORMATS
+from proveout.report import FORMATS, known_format
 
 
 @click.command("report")
@@ -21,4 +21,5 @@ def command(run: str, form: str, state_dir: Path | None, as_json: bool) -> int:
     from proveout.flow.reporting import build
     from proveout.store.runs import find, runs_root
 
+    known_format(form)
     return show_report(build(find(runs_root(state_dir), run)), "json" if as_json else form)

@@ -69,10 +69,10 @@ def conclude(
 
 
 def _triage(evidence: Evidence) -> TriageResult | None:
-    from proveout.triage import triage
-
     if evidence.exit.end in (End.INTERRUPTED, End.LOST):
         return None
+    from proveout.triage import triage
+
     return triage(
         [Path(evidence.log), *map(Path, evidence.extra_logs)],
         exit=evidence.exit,

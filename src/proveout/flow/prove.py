@@ -40,7 +40,8 @@ def go_on(run: Run, policy: Policy, observer: Observer) -> Report:
 
     Raises:
         BlockedError: another process drives the run, or its directory cannot be written any more.
-        KeyboardInterrupt: after children are stopped and the report of the incomplete run is written.
+
+    Ctrl-C stops what runs, with its children, and gives the report of the incomplete run.
     """
     with run.held():
         plan = run.plan
@@ -54,15 +55,15 @@ def go_on(run: Run, policy: Policy, observer: Observer) -> Report:
                 _block(run, blocking, policy)
             else:
                 execute(run, policy, observer)
+        except KeyboardInterrupt:
+            run.journal.append("interrupted")
         except OSError as error:
             raise BlockedError(
                 f"the run directory cannot be written: {error.strerror or error}",
                 where=str(run.layout.root),
                 remedy="free space there; 'proveout resume' then goes on",
             ) from error
-        finally:
-            report = _write_reports(run)
-        return report
+        return _write_reports(run)
 
 
 def _block(run: Run, findings: list[Finding], policy: Policy) -> None:

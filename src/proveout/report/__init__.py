@@ -17,8 +17,13 @@ FORMATS: dict[str, tuple[str, str]] = {
 
 def render(report: Report, form: str) -> str:
     """The report in one format, without secrets. Raises UsageError for a format that is not known."""
+    text: str = import_module(FORMATS[known_format(form)][1]).render(cleaned(report))
+    return text
+
+
+def known_format(form: str) -> str:
+    """``form`` itself. Raises UsageError that names the nearest format where it is not known."""
     if form not in FORMATS:
         remedy = f"known formats: {', '.join(FORMATS)}"
         raise UsageError(f"no report format {form!r}{nearest(form, FORMATS)}", remedy=remedy)
-    text: str = import_module(FORMATS[form][1]).render(cleaned(report))
-    return text
+    return form
