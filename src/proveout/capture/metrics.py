@@ -14,7 +14,7 @@ from proveout.capture.registry import READERS
 from proveout.capture.settle import settle
 from proveout.domain.errors import UsageError, nearest
 from proveout.domain.finding import Finding, Severity, Where
-from proveout.domain.metrics import MetricTable
+from proveout.domain.metrics import Conflict, MetricTable
 from proveout.domain.step import MetricSource
 
 HEAD = 64 << 10
@@ -142,9 +142,13 @@ def one_table(
 
 def conflict_findings(table: MetricTable, lineage: Lineage) -> list[Finding]:
     """The conflicts of a table: steps that a resumed run trained again in one notice, the others by tag."""
-    earlier = {reading.source for run in lineage.kept[:-1] for reading in run.readings}
-    again = [conflict for conflict in table.conflicts if conflict.source in earlier]
-    findings = as_findings([conflict for conflict in table.conflicts if conflict.source not in earlier])
+    again: list[Conflict] = []
+    within = table.conflicts
+    if len(lineage.kept) > 1:
+        inside = {_key(conflict) for run in lineage.kept for conflict in settle(run.readings).conflicts}
+        again = [conflict for conflict in table.conflicts if _key(conflict) not in inside]
+        within = [conflict for conflict in table.conflicts if _key(conflict) in inside]
+    findings = as_findings(within)
     if again:
         steps = sorted({conflict.step for conflict in again})
         findings.append(
@@ -157,6 +161,10 @@ def conflict_findings(table: MetricTable, lineage: Lineage) -> list[Finding]:
             )
         )
     return findings
+
+
+def _key(conflict: Conflict) -> tuple[str, int, str, str]:
+    return conflict.tag, conflict.step, repr(conflict.other), conflict.source
 
 
 def replaced(lineage: Lineage) -> list[tuple[str, str]]:

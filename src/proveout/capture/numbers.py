@@ -22,7 +22,8 @@ _WORDS = {
     "np.true_": 1.0,
     "np.false_": 0.0,
 }
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_WHOLE = re.compile(r"\s*[+-]?\d{1,19}\s*", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 def number(text: str) -> float | None:
@@ -53,7 +54,7 @@ def whole(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, str):
-        value = number(value)
+        value = int(value) if _WHOLE.fullmatch(value) else number(value)
     if isinstance(value, float):
         if not value.is_integer():
             return None

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from operator import lt
+from typing import TypeVar
 
 from proveout.capture.reading import Points, Reading
 from proveout.domain.metrics import Conflict, MetricTable, Series
+
+_MANY = 10_000
+T = TypeVar("T", int, float)
+Order = tuple[Sequence[int], list[tuple[int, int]]]
 
 
 def differ(one: float, other: float) -> bool:
@@ -38,39 +45,46 @@ def _series(tag: str, parts: list[tuple[str, Points]], conflicts: list[Conflict]
         steps.extend(points.steps)
         values.extend(points.values)
         wall.extend(points.wall)
-    if not _ascending(steps):
-        steps, values, wall = _ordered(tag, parts, (steps, values, wall), conflicts)
-    return Series(steps, values, wall, source)
+    if _ascending(steps):
+        return Series(steps, values, wall, source)
+    order = _few if len(steps) < _MANY else _many
+    kept, clashes = order(steps, values)
+    begins = list(accumulate((len(points) for _, points in parts), initial=0))
+    for place, keeps in clashes:
+        name = parts[bisect_right(begins, place) - 1][0]
+        conflicts.append(Conflict(tag, steps[place], values[keeps], values[place], name))
+    return Series(_pick(steps, kept), _pick(values, kept), _pick(wall, kept), source)
 
 
 def _ascending(steps: array[int]) -> bool:
+    """Whether every step is later than the one before."""
     return all(map(lt, memoryview(steps), memoryview(steps)[1:]))
 
 
-def _ordered(
-    tag: str,
-    parts: list[tuple[str, Points]],
-    joined: tuple[array[int], array[float], array[float]],
-    conflicts: list[Conflict],
-) -> tuple[array[int], array[float], array[float]]:
+def _pick(column: array[T], places: Sequence[int]) -> array[T]:
+    return array(column.typecode, map(column.__getitem__, places))
+
+
+def _few(steps: array[int], values: array[float]) -> Order:
+    """Places to keep, by step, and the places whose value differs with the place kept instead."""
+    last = {step: place for place, step in enumerate(steps)}
+    clashes = [
+        (place, last[step])
+        for place, step in sorted(enumerate(steps), key=lambda pair: pair[1])
+        if differ(values[place], values[last[step]])
+    ]
+    return [last[step] for step in sorted(last)], clashes
+
+
+def _many(steps: array[int], values: array[float]) -> Order:
+    """The same for many points."""
     import numpy as np
 
-    steps, values, wall = (np.frombuffer(column, column.typecode) for column in joined)
-    order = np.argsort(steps, kind="stable")
-    by_step = steps[order]
-    last = np.append(by_step[1:] != by_step[:-1], True)
-    group = np.cumsum(last) - last
-    kept = order[last]
-    found, keeps = values[order], values[kept][group]
-    clash = (found != keeps) & ~(np.isnan(found) & np.isnan(keeps))
-    begins = np.cumsum([0, *(len(points) for _, points in parts)])
-    for place in np.flatnonzero(clash).tolist():
-        part = int(np.searchsorted(begins, order[place], side="right")) - 1
-        conflicts.append(
-            Conflict(tag, int(by_step[place]), float(keeps[place]), float(found[place]), parts[part][0])
-        )
-    out: tuple[array[int], array[float], array[float]] = (array("q"), array("d"), array("d"))
-    out[0].frombytes(steps[kept].tobytes())
-    out[1].frombytes(values[kept].tobytes())
-    out[2].frombytes(wall[kept].tobytes())
-    return out
+    order = np.argsort(np.frombuffer(steps, np.int64), kind="stable")
+    by_step = np.frombuffer(steps, np.int64)[order]
+    is_last = np.append(by_step[1:] != by_step[:-1], True)
+    keeps = order[is_last][np.cumsum(is_last) - is_last]
+    found = np.frombuffer(values, np.float64)
+    one, other = found[order], found[keeps]
+    clash = (one != other) & ~(np.isnan(one) & np.isnan(other))
+    return order[is_last].tolist(), list(zip(order[clash].tolist(), keeps[clash].tolist(), strict=True))

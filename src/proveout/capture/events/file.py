@@ -37,22 +37,38 @@ class EventReader:
         self._plugins: dict[bytes, bytes] = {}
         self._batch: BatchReader | None = None
 
-    def read_new(self) -> None:
-        """Read what was appended since the last call into ``reading``.
+    def read_new(self, limit: int | None = None) -> None:
+        """Read what was appended since the last call into ``reading``, all of it or about ``limit`` bytes.
 
-        Afterwards ``left_over`` is the number of bytes at the end that make no whole record; they are read
-        again by the next call. ``lost`` says that they begin with a damaged length. Raises OSError.
+        Afterwards ``left_over`` is the number of bytes that were not read; without a limit they make no whole
+        record, and ``lost`` says that they begin with a damaged length. Raises OSError.
         """
         with self.path.open("rb") as file:
             size = file.seek(0, 2)
             file.seek(self.offset)
-            self._read(file, size)
+            self._read(file, size, self.offset + limit if limit else None)
             self.left_over = max(0, max(size, file.tell()) - self.offset)
 
-    def _read(self, file: BinaryIO, size: int) -> None:
+    def note_end(self) -> None:
+        """Make a finding of the bytes at the end that are no whole record."""
+        if self.lost:
+            self.reading.note(
+                "events.corrupt",
+                f"a record's length is damaged and none follows; left out the last {self.left_over} bytes",
+                offset=self.offset,
+            )
+        elif self.left_over:
+            self.reading.note(
+                "events.truncated",
+                f"the last record is not complete ({self.left_over} bytes): the run still writes or was killed",
+                severity=Severity.NOTICE,
+                offset=self.offset,
+            )
+
+    def _read(self, file: BinaryIO, size: int, stop: int | None) -> None:
         data, wanted = b"", CHUNK
         self.lost = False
-        while more := file.read(wanted):
+        while (stop is None or self.offset < stop) and (more := file.read(wanted)):
             data = data + more if data else more
             used, scan = self._consume(data)
             self.offset += used

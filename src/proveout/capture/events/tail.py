@@ -11,21 +11,28 @@ from proveout.domain.finding import Finding
 
 
 class TailUpdate(NamedTuple):
-    """What one look at the file brought: new points by tag, findings, and whether the file began anew."""
+    """What one look at the file brought: new points by tag and findings.
+
+    ``restarted`` says that the file was replaced or cut and is read from its start; ``more`` that the next call
+    has more to read at once.
+    """
 
     points: dict[str, Points]
     findings: list[Finding]
-    restarted: bool
+    restarted: bool = False
+    more: bool = False
 
 
 class TensorBoardTail:
     """A live event file, read incrementally.
 
     A record that is still being written is left for the next call. A file that is missing gives nothing;
-    one that was replaced or cut is read again from its start.
+    one that was replaced or cut is read again from its start. One call reads about ``limit`` bytes at most, so
+    that a large file is taken in pieces of bounded memory.
     """
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, limit: int = 64 << 20) -> None:
+        self.limit = limit
         self.path = Path(path)
         self._identity: tuple[int, int] | None = None
         self._size = -1
@@ -49,10 +56,14 @@ class TensorBoardTail:
                 self._size = -1
             self._identity = identity
             if state.st_size == self._size:
-                return TailUpdate({}, [], anew)
-            self._size = state.st_size
+                return TailUpdate({}, [])
             reading = self._reader.reading = Reading(str(self.path))
-            self._reader.read_new()
+            before = self._reader.offset
+            self._reader.read_new(self.limit)
         except OSError:
-            return TailUpdate({}, [], False)
-        return TailUpdate(reading.points, reading.all_findings(), anew)
+            return TailUpdate({}, [])
+        more = self._reader.offset - before >= self.limit
+        self._size = -1 if more else state.st_size
+        if self._reader.lost:
+            self._reader.note_end()
+        return TailUpdate(reading.points, reading.all_findings(), anew, more)

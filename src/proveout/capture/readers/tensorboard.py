@@ -10,7 +10,6 @@ from proveout.capture.events.file import EventReader
 from proveout.capture.events.frames import HEADER, HEADER_SIZE, MAX_RECORD
 from proveout.capture.reader import Reader
 from proveout.capture.reading import Reading
-from proveout.domain.finding import Severity
 
 _NAMED_TIME = re.compile(r"tfevents\.(\d{9,11})(?:\.|$)")
 
@@ -20,19 +19,7 @@ def read(path: Path) -> list[Reading]:
     reading = Reading(str(path))
     reader = EventReader(path, reading)
     reader.read_new()
-    if reader.lost:
-        reading.note(
-            "events.corrupt",
-            f"a record's length is damaged and none follows; left out the last {reader.left_over} bytes",
-            offset=reader.offset,
-        )
-    elif reader.left_over:
-        reading.note(
-            "events.truncated",
-            f"the last record is not complete ({reader.left_over} bytes): the run still writes or was killed",
-            severity=Severity.NOTICE,
-            offset=reader.offset,
-        )
+    reader.note_end()
     if reading.started is None:
         named = _NAMED_TIME.search(path.name)
         began = float(named[1]) if named else path.stat().st_mtime
