@@ -62,7 +62,7 @@ def signs() -> dict[str, Signs]:
 
 
 def resume_parity(evidence: Evidence, params: Mapping[str, Any]) -> CriterionResult:
-    """The resumed steps agree with the uninterrupted run, with proof of a resume and gradients that are not 0."""
+    """The resumed steps agree with the uninterrupted run, with proof of a resume and gradients above 0."""
     wanted = msgspec.convert(dict(params), Params)
     through = _related(evidence, wanted.baseline, "baseline")
     saved = _related(evidence, wanted.saved, "saved") if wanted.saved else None
