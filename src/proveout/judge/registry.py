@@ -7,11 +7,18 @@ from typing import Any
 
 from proveout.domain.evidence import CriterionResult, Evidence
 from proveout.judge.criteria.artifacts import artifacts
+from proveout.judge.criteria.backend import backend
+from proveout.judge.criteria.baseline import baseline
 from proveout.judge.criteria.checks import checks
 from proveout.judge.criteria.completion import completion
 from proveout.judge.criteria.exit_status import exit_status
 from proveout.judge.criteria.false_pass import false_pass
 from proveout.judge.criteria.finite import finite
+from proveout.judge.criteria.learning_signal import learning_signal
+from proveout.judge.criteria.provenance import provenance
+from proveout.judge.criteria.refit_timing import refit_timing
+from proveout.judge.criteria.resume_parity import resume_parity
+from proveout.judge.criteria.weights_moved import weights_moved
 
 CriterionFunction = Callable[[Evidence, Mapping[str, Any]], CriterionResult]
 
@@ -22,6 +29,13 @@ CRITERIA: dict[str, CriterionFunction] = {
     "finite": finite,
     "false_pass": false_pass,
     "checks": checks,
+    "learning_signal": learning_signal,
+    "weights_moved": weights_moved,
+    "resume_parity": resume_parity,
+    "refit_timing": refit_timing,
+    "provenance": provenance,
+    "baseline": baseline,
+    "backend": backend,
 }
 
 ALWAYS = ("exit", "completion", "artifacts", "finite", "false_pass")

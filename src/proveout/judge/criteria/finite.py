@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
@@ -12,8 +11,7 @@ from proveout.domain.evidence import CriterionResult, Evidence
 from proveout.domain.finding import Boundary, Citation, Where
 from proveout.judge import say
 from proveout.judge.cadence import is_padding
-
-_NOT_LEARNING = ("ray/*", "timing/*", "timing_s/*", "timing_per_token_ms/*", "performance/*", "perf/*")
+from proveout.judge.machine import is_machine
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,7 +27,6 @@ def finite(evidence: Evidence, params: Mapping[str, Any]) -> CriterionResult:
     between two evaluations of an evaluation series.
     """
     wanted = msgspec.convert(dict(params), Params)
-    machine = (*_NOT_LEARNING, *wanted.measurements)
     findings, clean = [], 0
     for tag in evidence.metrics.tags():
         series = evidence.metrics.series[tag]
@@ -41,7 +38,7 @@ def finite(evidence: Evidence, params: Mapping[str, Any]) -> CriterionResult:
         cites = tuple(say.point(tag, series, step, "not a finite number") for step in bad[:3])
         if is_padding(tag, series):
             findings.append(say.notice("finite.padding", f"{what}: only between evaluations", evidence=cites))
-        elif any(fnmatchcase(tag, pattern) for pattern in machine):
+        elif is_machine(tag, wanted.measurements):
             findings.append(say.warning("finite.measurement", what, evidence=cites))
         else:
             findings.append(
