@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from proveout.preflight.check import Check
-from proveout.preflight.checks import cores, disk, memory, packages, python, run_directory
+from proveout.preflight.checks import (
+    cores,
+    disk,
+    imports,
+    memory,
+    packages,
+    python,
+    ray_cluster,
+    ray_imports,
+    run_directory,
+)
 
 CATALOGUE: dict[str, Check] = {
     check.id: check
@@ -14,5 +24,8 @@ CATALOGUE: dict[str, Check] = {
         cores.CHECK,
         python.CHECK,
         packages.CHECK,
+        imports.CHECK,
+        ray_cluster.CHECK,
+        ray_imports.CHECK,
     )
 }
