@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from proveout.assets import places
 from proveout.domain.preflight import PreflightContext
-from proveout.preflight import places
 
 ADDRESS_FILE = "ray_current_cluster"
 _GCS = re.compile(r"--gcs-address=(\S+)")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from proveout.domain.preflight import PreflightContext, Worker
+from proveout.domain.step import Command
 
 _PREFIX = re.compile(r'^\s*(?:export\s+)?PYTHONPATH=["\']?([^"\'$\s]+)\$\{PYTHONPATH', re.MULTILINE)
 VERL_WRAPPER = "tests/special_e2e/run_ppo_trainer_megatron.sh"
@@ -53,11 +54,27 @@ def _nemo_rl(context: PreflightContext, loop: str) -> Iterator[Worker]:
             yield Worker(name=f"nemo-rl {actor.rsplit('.', 1)[-1]}", argv=(str(python),), loop=loop)
 
 
+def wrapper_runs(context: PreflightContext) -> tuple[Command, ...]:
+    """The steps' commands that start verl's wrapper script."""
+    name = Path(VERL_WRAPPER).name
+    return tuple(
+        command
+        for command in context.commands("verl")
+        if any(Path(word).name == name for word in command.argv)
+    )
+
+
+def wrapped(context: PreflightContext) -> bool:
+    """Whether verl is started by its wrapper script; taken for granted where there are no steps to see."""
+    return not context.commands("verl") or bool(wrapper_runs(context))
+
+
 def uses_uv(context: PreflightContext) -> bool:
     """Whether verl's wrapper would start everything through ``uv run --frozen``."""
     env = context.environment("verl")
     return (
-        env.get("VERL_USE_UV", "1") != "0"
+        wrapped(context)
+        and env.get("VERL_USE_UV", "1") != "0"
         and env.get("DEVICE", "gpu") == "gpu"
         and env.get("ENGINE", "vllm") in UV_ENGINES
     )
@@ -72,7 +89,7 @@ def verl_venv(context: PreflightContext) -> Path | None:
 
 def wrapper_prefix(context: PreflightContext) -> str:
     """What verl's wrapper puts in front of PYTHONPATH, read from the checkout; empty where it does not."""
-    checkout = context.checkouts.get("verl")
+    checkout = context.checkouts.get("verl") if wrapped(context) else None
     try:
         text = (Path(checkout or "") / VERL_WRAPPER).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -86,6 +103,9 @@ def _verl(context: PreflightContext, loop: str) -> Iterator[Worker]:
     path = ":".join(entry for entry in (wrapper_prefix(context), env.get("PYTHONPATH", "")) if entry)
     added = {"PYTHONPATH": path} if path else {}
     cwd = context.checkouts.get("verl", "")
+    if not wrapped(context):
+        yield from _of_commands(context, loop)
+        return
     if not uses_uv(context):
         yield Worker(name="verl (python3)", argv=("python3",), loop=loop, env=added, cwd=cwd)
         return
