@@ -81,7 +81,9 @@ def _end(ray_tmp: str) -> None:
 
 
 def verl_step(*argv: str, path: str) -> tuple[Step, ...]:
-    command = Command(argv=("bash", "run_ppo_trainer_megatron.sh", *argv), env={"PYTHONPATH": path, "VERL_USE_UV": "0"})
+    command = Command(
+        argv=("bash", "run_ppo_trainer_megatron.sh", *argv), env={"PYTHONPATH": path, "VERL_USE_UV": "0"}
+    )
     return (Step(id="v", coverage=Coverage(loop="verl", level=0), deliverable="", claim="", command=command),)
 
 
