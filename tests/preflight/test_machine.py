@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import resource
+import socket
 from pathlib import Path
 
 from tests.preflight.conftest import Find, proveout
@@ -62,3 +65,38 @@ def test_cores_are_those_that_the_process_may_use() -> None:
     assert (
         "may be used" not in proveout("doctor", "--only", "cores", "--set", "cores.small=1", "--json").stdout
     )
+
+
+def test_small_shared_memory_warns_a_stack_loop(find: Find, tiny_disk: Path, tmp_path: Path) -> None:
+    (small,) = find("shm", loops=("verl",), settings={"shm.path": str(tiny_disk)})
+    assert "0.00 GiB of shared memory free" in small.what and "--shm-size" in small.remedy
+    (none,) = find("shm", loops=("verl",), settings={"shm.path": str(tmp_path / "none")})
+    assert none.severity is Severity.WARNING
+    assert find("shm", loops=("verl",), settings={"shm.stack_gib": "0"}) == ()
+    assert find("shm", loops=("bench",), settings={"shm.path": str(tiny_disk)}) == ()
+
+
+def test_a_port_in_use_blocks_as_long_as_it_is_in_use(find: Find) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = str(listener.getsockname()[1])
+        (taken,) = find("ports", env={"MASTER_PORT": port})
+        assert taken.decides is Verdict.BLOCKED and f"port {port}" in taken.what
+        (also,) = find("ports", settings={"ports.also": port})
+        assert also.severity is Severity.WARNING
+    assert find("ports", env={"MASTER_PORT": port}) == ()
+
+
+def test_low_limits_warn_by_the_flag_that_raises_them() -> None:
+    words = ("doctor", "--only", "ulimit", "--json")
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (128, 4096))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1024**2, 1024**2))
+
+    findings = json.loads(proveout(*words, preexec_fn=limit).stdout)["findings"]
+    assert [finding["where"]["key"] for finding in findings] == ["ulimit -n", "ulimit -f"]
+    assert "with a larger number" in findings[0]["remedy"] and "hard limit" in findings[1]["remedy"]
+    easy = [word for name in ("files", "processes") for word in ("--set", f"ulimit.small_{name}=1")]
+    assert json.loads(proveout(*words, *easy).stdout)["findings"] == []

@@ -1,36 +1,15 @@
-"""The interpreters that will run the loops, and what each of them says about itself."""
+"""What each interpreter says about itself; asked once, for all checks."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from proveout.domain.preflight import PreflightContext, Worker
-from proveout.preflight import probe
+from proveout.preflight import limits, probe, workers
 from proveout.preflight.requirements import PACKAGES_ASKED
 
-MODULES = ("megatron.bridge", "megatron.core", "modelopt", "ray", "pyarrow")
-
-
-def workers(context: PreflightContext) -> tuple[Worker, ...]:
-    """The interpreters of all wanted loops: those that were named, then those that the loops' rules give."""
-    found = list(context.workers)
-    for loop in sorted(context.wanted):
-        if not any(worker.loop == loop for worker in context.workers):
-            found += _of_loop(context, loop)
-    return tuple(found)
-
-
-def _of_loop(context: PreflightContext, loop: str) -> Iterable[Worker]:
-    programs = {command.argv[0] for command in context.commands(loop) if _is_python(command.argv[0])}
-    for program in sorted(programs) or [context.python]:
-        yield Worker(name=loop, argv=(program,), loop=loop)
-
-
-def _is_python(program: str) -> bool:
-    return Path(program).name.startswith("python")
+BRIDGE, MCORE = "megatron.bridge", "megatron.core"
+MODULES = (BRIDGE, MCORE, "modelopt", "ray", "pyarrow")
 
 
 def environment(context: PreflightContext, worker: Worker) -> dict[str, str]:
@@ -38,18 +17,29 @@ def environment(context: PreflightContext, worker: Worker) -> dict[str, str]:
     return {**context.environment(worker.loop), **worker.env}
 
 
+def question(context: PreflightContext, worker: Worker) -> dict[str, Any]:
+    """What an interpreter is asked."""
+    earnest = limits.text(context, "probe.real_import") == "yes"
+    return {
+        "modules": MODULES,
+        "packages": PACKAGES_ASKED,
+        "imports": (BRIDGE, MCORE) if earnest else (),
+        "first": worker.cwd,
+    }
+
+
 def report(context: PreflightContext, worker: Worker) -> dict[str, Any]:
-    """What the interpreter says of itself; asked once for all checks. Raises BlockedError where it cannot."""
+    """The answer of ``probes/interpreter.py`` (see there). Raises BlockedError where there is none."""
     key = f"interpreter {worker.argv} {worker.loop} {sorted(worker.env.items())} {worker.cwd}"
     if key not in context.memo:
         env = environment(context, worker)
-        program = shutil.which(worker.argv[0], path=env.get("PATH")) or worker.argv[0]
         context.memo[key] = probe.ask(
             "interpreter",
-            (program, *worker.argv[1:]),
-            {"modules": MODULES, "packages": PACKAGES_ASKED},
+            (workers.program(worker, env), *worker.argv[1:]),
+            question(context, worker),
             env=env,
             cwd=worker.cwd or None,
+            timeout=limits.number(context, "probe.seconds"),
         )
     answer: dict[str, Any] = context.memo[key]
     return answer

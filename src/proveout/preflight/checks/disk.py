@@ -6,9 +6,10 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from proveout.assets import places
 from proveout.domain.finding import Finding, Where
 from proveout.domain.preflight import PreflightContext
-from proveout.preflight import limits, places
+from proveout.preflight import limits
 from proveout.preflight.check import Check, blocked, warning
 from proveout.preflight.loops import needs_stack, size
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from proveout.domain.errors import BlockedError
 from proveout.domain.finding import Finding, Where
 from proveout.domain.preflight import PreflightContext
-from proveout.preflight import interpreters
+from proveout.preflight import interpreters, workers
 from proveout.preflight.check import Check, Cost, blocked, warning
 from proveout.preflight.loops import wants
 from proveout.preflight.requirements import of_extra, satisfied
@@ -17,7 +17,7 @@ REMEDY = "python -m pip install 'proveout[bench]' (torch first, by pip) for that
 
 def run(context: PreflightContext) -> Iterator[Finding]:
     """One finding that names all absent packages, one that names all of another version."""
-    for worker in interpreters.workers(context):
+    for worker in workers.of_run(context):
         if worker.loop != "bench":
             continue
         try:

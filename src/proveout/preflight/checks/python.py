@@ -9,7 +9,7 @@ from packaging.specifiers import SpecifierSet
 from proveout.domain.errors import BlockedError
 from proveout.domain.finding import Finding, Where
 from proveout.domain.preflight import PreflightContext
-from proveout.preflight import interpreters
+from proveout.preflight import interpreters, workers
 from proveout.preflight.check import Check, Cost, blocked
 
 OWN = ">=3.11"
@@ -18,7 +18,7 @@ OWN = ">=3.11"
 
 def run(context: PreflightContext) -> Iterator[Finding]:
     """One finding for each interpreter that does not start or is too old."""
-    for worker in interpreters.workers(context):
+    for worker in workers.of_run(context):
         where = Where(file=worker.argv[0])
         try:
             answer = interpreters.report(context, worker)

@@ -7,9 +7,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from proveout.assets import places
 from proveout.domain.finding import Finding, Where
 from proveout.domain.preflight import PreflightContext
-from proveout.preflight import places
 from proveout.preflight.check import Check, blocked
 
 

@@ -1,7 +1,8 @@
 """What an interpreter is and would import: python, sys.path, module origins, package versions.
 
-argv[1] is JSON: ``modules`` (dotted names), ``packages`` (distribution names), ``real_import`` (bool).
-Finding a module imports its parent packages, and nothing heavier unless ``real_import`` asks for it.
+argv[1] is JSON: ``modules`` (dotted names), ``packages`` (distribution names), ``imports`` (modules to
+import in earnest), ``first`` (what stands in place of the script's directory on sys.path).
+Finding a module imports its parent packages and nothing heavier.
 """
 
 from __future__ import annotations
@@ -53,7 +54,6 @@ def version(name: str) -> str | None:
 
 def report(asked: dict[str, Any]) -> dict[str, Any]:
     """The whole answer."""
-    names = asked.get("modules", [])
     return {
         "executable": sys.executable,
         "version": ".".join(map(str, sys.version_info[:3])),
@@ -61,11 +61,14 @@ def report(asked: dict[str, Any]) -> dict[str, Any]:
         "ext_suffix": sysconfig.get_config_var("EXT_SUFFIX"),
         "path": list(sys.path),
         "pythonpath": os.environ.get("PYTHONPATH"),
-        "modules": {name: locate(name) for name in names},
+        "modules": {name: locate(name) for name in asked.get("modules", [])},
         "packages": {name: version(name) for name in asked.get("packages", [])},
-        "imported": {name: really(name) for name in names} if asked.get("real_import") else {},
+        "imported": {name: really(name) for name in asked.get("imports", [])},
     }
 
 
 if __name__ == "__main__":
-    print("\nPROVEOUT-PROBE " + json.dumps(report(json.loads(sys.argv[1]))), flush=True)
+    question = json.loads(sys.argv[1])
+    if question.get("first"):
+        sys.path.insert(0, question["first"])
+    print("\nPROVEOUT-PROBE " + json.dumps(report(question)), flush=True)
