@@ -10,7 +10,7 @@ import click
 
 from proveout_bench import registry
 from proveout_bench.config import resolve
-from proveout_bench.errors import BenchError, EnvironmentFault
+from proveout_bench.errors import BenchError, EnvironmentFaultError
 
 WORDS = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
 
@@ -39,8 +39,8 @@ def grpo(check: bool, overrides: tuple[str, ...]) -> None:
 @click.argument("directory")
 @WORDS
 def init_model(directory: str, overrides: tuple[str, ...]) -> None:
-    """Write the tiny model and its tokenizer to DIRECTORY as a Hugging Face checkpoint."""
-    config = resolve.resolve(overrides)
+    """Write the tiny model as a Hugging Face checkpoint to DIRECTORY (settings: seed and tiny.*)."""
+    config = resolve.resolve_init_model(overrides, directory)
     _import_offline()
     from proveout_bench.models import save_tiny
 
@@ -63,14 +63,15 @@ def main() -> None:
         _stop(f"Error: {error}", error.exit_status)
     except ModuleNotFoundError as error:
         _stop(
-            f"Error: package {error.name!r} is missing; install the bench extra: pip install 'proveout[bench]'",
-            EnvironmentFault.exit_status,
+            f"Error: package {error.name!r} is missing; remedy: pip install 'proveout[bench]'",
+            EnvironmentFaultError.exit_status,
         )
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
         _stop(
-            f"Error: cannot write or read{where}: {error.strerror or error}; free space or choose another output_dir",
-            EnvironmentFault.exit_status,
+            f"Error: cannot write or read{where}: {error.strerror or error}; "
+            "free space or choose another output_dir",
+            EnvironmentFaultError.exit_status,
         )
 
 
