@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from typing import TextIO
 
 import click
@@ -52,6 +53,7 @@ def main() -> None:
     """Run the program; errors become one line on stderr and the exit status of their kind."""
     for stream in (sys.stdout, sys.stderr):
         _line_buffered(stream)
+    threading.excepthook = _quiet_write_error
     try:
         program(standalone_mode=False)
     except click.ClickException as error:
@@ -87,6 +89,12 @@ def _line_buffered(stream: TextIO) -> None:
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(line_buffering=True)
+
+
+def _quiet_write_error(raised: threading.ExceptHookArgs) -> None:
+    """The event writer's thread hands its OSError to the next write, which reports it; anything else is shown."""
+    if not isinstance(raised.exc_value, OSError):
+        threading.__excepthook__(raised)
 
 
 def _stop(message: str, status: int) -> None:
