@@ -12,9 +12,9 @@ from torch import Tensor
 class Batch:
     """B sequences of P left-padded prompt tokens followed by T response tokens.
 
-    ``input_ids`` int64 [B, P + T]; ``prompt_mask`` bool [B, P], True on real prompt tokens; ``response_mask``
-    float32 [B, T], 1 on the generated tokens up to and with the end token; ``generation_logprobs`` float32 [B, T]
-    in nats, at the sampling temperature, as the generator saw them.
+    ``input_ids`` int64 [B, P + T]; ``prompt_mask`` bool [B, P], True on real prompt tokens;
+    ``response_mask`` float32 [B, T], 1 on the generated tokens up to and with the end token;
+    ``generation_logprobs`` float32 [B, T] in nats, at the sampling temperature, as the generator saw them.
     """
 
     input_ids: Tensor

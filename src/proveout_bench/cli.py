@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from typing import TextIO
 
 import click
 
 from proveout_bench import registry
 from proveout_bench.config import resolve
-from proveout_bench.errors import BenchError, EnvironmentFault
+from proveout_bench.errors import BenchError, EnvironmentFaultError
 
 WORDS = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
 
@@ -39,8 +40,8 @@ def grpo(check: bool, overrides: tuple[str, ...]) -> None:
 @click.argument("directory")
 @WORDS
 def init_model(directory: str, overrides: tuple[str, ...]) -> None:
-    """Write the tiny model and its tokenizer to DIRECTORY as a Hugging Face checkpoint."""
-    config = resolve.resolve(overrides)
+    """Write the tiny model as a Hugging Face checkpoint to DIRECTORY (settings: seed and tiny.*)."""
+    config = resolve.resolve_init_model(overrides, directory)
     _import_offline()
     from proveout_bench.models import save_tiny
 
@@ -52,6 +53,7 @@ def main() -> None:
     """Run the program; errors become one line on stderr and the exit status of their kind."""
     for stream in (sys.stdout, sys.stderr):
         _line_buffered(stream)
+    threading.excepthook = _quiet_write_error
     try:
         program(standalone_mode=False)
     except click.ClickException as error:
@@ -63,14 +65,15 @@ def main() -> None:
         _stop(f"Error: {error}", error.exit_status)
     except ModuleNotFoundError as error:
         _stop(
-            f"Error: package {error.name!r} is missing; install the bench extra: pip install 'proveout[bench]'",
-            EnvironmentFault.exit_status,
+            f"Error: package {error.name!r} is missing; remedy: pip install 'proveout[bench]'",
+            EnvironmentFaultError.exit_status,
         )
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
         _stop(
-            f"Error: cannot write or read{where}: {error.strerror or error}; free space or choose another output_dir",
-            EnvironmentFault.exit_status,
+            f"Error: cannot write or read{where}: {error.strerror or error}; "
+            "free space or choose another output_dir",
+            EnvironmentFaultError.exit_status,
         )
 
 
@@ -86,6 +89,12 @@ def _line_buffered(stream: TextIO) -> None:
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(line_buffering=True)
+
+
+def _quiet_write_error(raised: threading.ExceptHookArgs) -> None:
+    """The event writer's thread hands its OSError to the next write, which reports it; anything else is shown."""
+    if not isinstance(raised.exc_value, OSError):
+        threading.__excepthook__(raised)
 
 
 def _stop(message: str, status: int) -> None:

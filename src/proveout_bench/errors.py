@@ -15,7 +15,7 @@ class ConfigError(BenchError):
     exit_status = 2
 
 
-class EnvironmentFault(BenchError):
-    """The machine does not allow the run: no space, a read-only directory, a missing package. Exit status 3."""
+class EnvironmentFaultError(BenchError):
+    """The machine does not allow the run: no space, no permission, a missing package. Exit status 3."""
 
     exit_status = 3

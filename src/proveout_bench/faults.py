@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Faults:
-    """One method for each seam of the loop where a defect can enter; without a fault each returns its argument."""
+    """One method for each seam where a defect can enter; without a fault each returns its argument."""
 
     def __init__(self, config: Fault) -> None:
         self._config = config

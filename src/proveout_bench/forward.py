@@ -16,7 +16,7 @@ def positions(mask: Tensor) -> Tensor:
 
 
 def response_logprobs(model: torch.nn.Module, batch: Batch, temperature: float) -> Tensor:
-    """Log-probability in nats of each response token, float32 [B, T], after scaling logits by 1 / temperature."""
+    """Log-probability in nats of each response token, float32 [B, T], of logits / temperature."""
     steps = batch.response_mask.shape[1]
     outputs: Any = model(
         input_ids=batch.input_ids,
@@ -35,7 +35,7 @@ def token_logprobs(logits: Tensor, tokens: Tensor, temperature: float) -> Tensor
 
 
 def padding_arguments(prompt_mask: Tensor, steps: int) -> dict[str, Tensor]:
-    """Mask and positions for a whole sequence; empty where no prompt is padded, as plain causal attention is exact.
+    """Mask and positions for a whole sequence; empty if no prompt is padded: causal attention is exact then.
 
     Padding after the end of a response needs no mask: nothing that counts attends to it.
     """

@@ -9,7 +9,7 @@ import torch
 from transformers.models.qwen2.configuration_qwen2 import Qwen2Config
 from transformers.models.qwen2.modeling_qwen2 import Qwen2ForCausalLM
 
-from proveout_bench.config.schema import GrpoConfig, TinyModel
+from proveout_bench.config.schema import GrpoConfig, InitModelConfig, TinyModel
 from proveout_bench.errors import ConfigError
 from proveout_bench.tokenizer import CharacterTokenizer, CheckpointTokenizer, Tokenizer
 
@@ -44,10 +44,10 @@ def build_tiny(shape: TinyModel, tokenizer: Tokenizer, seed: int) -> torch.nn.Mo
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model: Any = Qwen2ForCausalLM(settings)
-    return model.eval()  # type: ignore[no-any-return]
+    return model.eval()
 
 
-def save_tiny(config: GrpoConfig, directory: str) -> None:
+def save_tiny(config: InitModelConfig, directory: str) -> None:
     """Write the tiny model of ``config`` with its tokenizer as a Hugging Face checkpoint directory."""
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)

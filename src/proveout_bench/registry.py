@@ -1,6 +1,6 @@
 """What can be chosen by name. A new algorithm, backend, engine or task is one file and one line here.
 
-Each entry is ``module:attribute`` and is imported only when chosen, so that reading this table imports nothing.
+Each entry is ``module:attribute`` and is imported only when chosen, so that this table imports nothing.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ class Tokenizer(Protocol):
 class CharacterTokenizer:
     """One token for each character of ``CHARACTERS``, after padding, end and unknown."""
 
-    pad_id, eos_ids = 0, (1,)
+    pad_id: int = 0
+    eos_ids: tuple[int, ...] = (1,)
 
     def __init__(self) -> None:
         from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers

@@ -41,20 +41,20 @@ class HfBackend:
         """Number of scalars that the optimizer may change."""
         return sum(weight.numel() for weight in self._trainable)
 
-    @torch.no_grad()
     def logprobs(self, batch: Batch) -> Tensor:
         """Policy log-probabilities, float32 [B, T]."""
-        return response_logprobs(self._model, batch, self._config.rollout.temperature)
+        with torch.no_grad():
+            return response_logprobs(self._model, batch, self._config.rollout.temperature)
 
-    @torch.no_grad()
     def reference_logprobs(self, batch: Batch) -> Tensor:
         """Reference log-probabilities, float32 [B, T]."""
-        return response_logprobs(self._reference, batch, self._config.rollout.temperature)
+        with torch.no_grad():
+            return response_logprobs(self._reference, batch, self._config.rollout.temperature)
 
     def update(self, batch: Batch, loss: Callable[[Tensor], Tensor]) -> Update:
-        """Backward pass, clipping by global norm, AdamW; the learning rate reported is the one that was used."""
+        """Backward pass, clipping by global norm, AdamW; reports the learning rate that was used."""
         self._optimizer.zero_grad(set_to_none=True)
-        loss(response_logprobs(self._model, batch, self._config.rollout.temperature)).backward()  # type: ignore[no-untyped-call]
+        loss(response_logprobs(self._model, batch, self._config.rollout.temperature)).backward()
         norm = float(torch.nn.utils.clip_grad_norm_(self._trainable, self._config.optimizer.max_grad_norm))
         rate = float(self._optimizer.param_groups[0]["lr"])
         applied = math.isfinite(norm)
@@ -67,15 +67,15 @@ class HfBackend:
         """All parameters, detached; a tied one once."""
         return ((name, weight.detach()) for name, weight in self._model.named_parameters())
 
-    @torch.no_grad()
     def mark(self) -> None:
         """Copy the trainable weights."""
-        self._marked = [weight.clone() for weight in self._trainable]
+        self._marked = [weight.detach().clone() for weight in self._trainable]
 
-    @torch.no_grad()
     def moved(self) -> float:
         """L2 norm over all trainable weights together."""
         if not self._marked:
             raise RuntimeError("moved() before mark()")
-        parts = [(now - then).norm() for now, then in zip(self._trainable, self._marked, strict=True)]
+        parts = [
+            (now.detach() - then).norm() for now, then in zip(self._trainable, self._marked, strict=True)
+        ]
         return float(torch.stack(parts).norm())

@@ -1,4 +1,4 @@
-"""Is a directory a Hugging Face checkpoint that this program can load? Answered from file names and JSON alone."""
+"""Is a directory a Hugging Face checkpoint that this program can load? Asks file names and JSON alone."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def apply(schema: type[T], words: Iterable[str]) -> T:
     """Build ``schema`` from its defaults and ``key=value`` words; a later word for a key wins.
 
     Raises:
-        ConfigError: a word without ``=``, an unknown key (the nearest one is named), or a value of the wrong type.
+        ConfigError: a word without ``=``, an unknown key (the nearest is named), a value that does not fit.
     """
     known = leaves(schema)
     tree: dict[str, Any] = {}

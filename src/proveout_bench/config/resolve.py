@@ -10,7 +10,7 @@ from typing import Any
 
 from proveout_bench.config.model_dir import check_model_dir
 from proveout_bench.config.overrides import apply
-from proveout_bench.config.schema import GrpoConfig
+from proveout_bench.config.schema import GrpoConfig, InitModelConfig, TinyModel
 from proveout_bench.errors import ConfigError
 from proveout_bench.registry import BACKENDS, ENGINES, TASKS, nearest_name
 
@@ -20,8 +20,8 @@ TENSORBOARD = "tensorboard"
 def resolve(words: Iterable[str]) -> GrpoConfig:
     """The configuration that ``words`` ask for, checked as far as possible without loading anything.
 
-    Raises ConfigError for a bad override, a bad combination, a bad model directory, or an output directory that
-    already holds the events of another run.
+    Raises ConfigError for a bad override, combination or model directory, or an output directory that already
+    holds the events of another run.
     """
     config = apply(GrpoConfig, words)
     for key, name, known in (
@@ -40,6 +40,15 @@ def resolve(words: Iterable[str]) -> GrpoConfig:
     return config
 
 
+def resolve_init_model(words: Iterable[str], directory: str) -> InitModelConfig:
+    """The tiny model that ``words`` ask for; ConfigError also if ``directory`` already holds a checkpoint."""
+    config = apply(InitModelConfig, words)
+    _check_shape(config.tiny)
+    if (Path(directory) / "config.json").exists():
+        raise ConfigError(f"{directory} already holds a config.json; give a fresh directory")
+    return config
+
+
 def as_json(config: GrpoConfig) -> str:
     """The nested configuration as indented JSON."""
     return json.dumps(as_dict(config), indent=2)
@@ -51,7 +60,16 @@ def as_dict(config: GrpoConfig) -> dict[str, Any]:
 
 
 def _check_combination(config: GrpoConfig) -> None:
-    tiny, samples = config.tiny, config.rollout.prompts * config.rollout.group_size
+    _check_shape(config.tiny)
+    samples = config.rollout.prompts * config.rollout.group_size
+    if samples % config.loss.minibatch_size:
+        raise ConfigError(
+            f"loss.minibatch_size={config.loss.minibatch_size} must divide the {samples} samples of a step "
+            "(rollout.prompts x rollout.group_size)"
+        )
+
+
+def _check_shape(tiny: TinyModel) -> None:
     if tiny.hidden_size % tiny.heads or (tiny.hidden_size // tiny.heads) % 2:
         raise ConfigError(
             f"tiny.hidden_size={tiny.hidden_size} must be a multiple of tiny.heads={tiny.heads}, "
@@ -59,11 +77,6 @@ def _check_combination(config: GrpoConfig) -> None:
         )
     if tiny.heads % tiny.kv_heads:
         raise ConfigError(f"tiny.heads={tiny.heads} must be a multiple of tiny.kv_heads={tiny.kv_heads}")
-    if samples % config.loss.minibatch_size:
-        raise ConfigError(
-            f"loss.minibatch_size={config.loss.minibatch_size} must divide the {samples} samples of a step "
-            "(rollout.prompts x rollout.group_size)"
-        )
 
 
 def _check_output_dir(text: str) -> None:

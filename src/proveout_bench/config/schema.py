@@ -18,8 +18,8 @@ Fraction = Annotated[float, Meta(ge=0, lt=1)]
 class TinyModel:
     """Shape of the Qwen2-style model that is built when ``model`` is empty."""
 
-    hidden_size: Count = 128
-    intermediate_size: Count = 384
+    hidden_size: Count = 64
+    intermediate_size: Count = 192
     layers: Count = 2
     heads: Count = 4
     kv_heads: Count = 2
@@ -89,18 +89,26 @@ class Fault:
 
 
 @dataclass(frozen=True, kw_only=True)
+class InitModelConfig:
+    """What the weights and shape of the tiny model depend on."""
+
+    seed: Natural = 0
+    tiny: TinyModel = field(default_factory=TinyModel)
+
+
+@dataclass(frozen=True, kw_only=True)
 class GrpoConfig:
     """Everything that one ``grpo`` run depends on.
 
-    ``model`` is a local Hugging Face checkpoint directory, or empty for the tiny model. ``stop_after_step`` ends the
-    run early, with exit status 0 and fewer steps than ``max_steps``, as a wall-clock limit would; 0 is off.
+    ``model`` is a local Hugging Face checkpoint directory, or empty for the tiny model.
+    ``stop_after_step`` ends the run early, with exit status 0, as a wall-clock limit would; 0 is off.
     """
 
     output_dir: str = "bench-output"
     seed: Natural = 0
     max_steps: Count = 20
     stop_after_step: Natural = 0
-    lr: Rate = 3e-3
+    lr: Rate = 8e-4
     model: str = ""
     backend: str = "hf"
     tiny: TinyModel = field(default_factory=TinyModel)

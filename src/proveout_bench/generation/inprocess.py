@@ -25,27 +25,27 @@ class InProcessGenerator:
         self._weights = dict(self._model.named_parameters())
         self._draw = torch.Generator(self._device).manual_seed(seed)
 
-    @torch.no_grad()
     def load_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Copy ``weights`` in place; KeyError for a name that the model does not have."""
-        for name, value in weights:
-            self._weights[name].copy_(value)
+        with torch.no_grad():
+            for name, value in weights:
+                self._weights[name].copy_(value)
 
-    @torch.inference_mode()
     def generate(self, prompts: list[list[int]]) -> Batch:
         """Sample up to ``max_new_tokens`` tokens a prompt, at the configured temperature."""
         ids, mask = (tensor.to(self._device) for tensor in pad_left(prompts, self._tokenizer.pad_id))
-        tokens, logprobs, alive = self._sample(ids, mask)
+        with torch.inference_mode():
+            tokens, logprobs, alive = self._sample(ids, mask)
         tokens = torch.where(alive, tokens, self._tokenizer.pad_id)
         return Batch(
-            input_ids=torch.cat([ids, tokens], dim=1).clone(),
-            prompt_mask=mask.clone(),
+            input_ids=torch.cat([ids, tokens], dim=1),
+            prompt_mask=mask,
             response_mask=alive.float(),
             generation_logprobs=torch.where(alive, logprobs, 0.0),
         )
 
     def _sample(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Tokens int64, their log-probabilities float32 and whether each counts, bool; all [B, T], T as reached."""
+        """Tokens int64, log-probabilities float32 and whether each counts, bool; all [B, T], T as reached."""
         padded = not bool(mask.all())
         alive = torch.ones(len(ids), dtype=torch.bool, device=self._device)
         cache: Any = None

@@ -1,8 +1,8 @@
 """Agreement between generation and policy, over valid tokens.
 
-All take log-probabilities in nats, float32 [B, T], and ``mask`` float32 [B, T] (1 = valid), and return a float. Tag
-names and formulas are NeMo-RL's (``nemo_rl/algorithms``: the clipped policy-gradient loss and the GRPO driver). k3 is
-the estimator of J. Schulman, "Approximating KL Divergence" (2020).
+All take log-probabilities in nats, float [B, T], and ``mask`` float32 [B, T] (1 = valid), and return a float.
+Names and formulas are NeMo-RL's (``nemo_rl/algorithms``, clipped policy-gradient loss and GRPO driver).
+k3 is the estimator of J. Schulman, "Approximating KL Divergence" (2020).
 """
 
 from __future__ import annotations
@@ -14,14 +14,20 @@ from torch import Tensor
 
 
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
-    """Mean of ``values`` where ``mask`` is 1, a scalar tensor; 0 if nothing is valid. NaN on masked places is ignored."""
+    """Mean of ``values`` where ``mask`` is 1, a scalar tensor; 0 if nothing is valid.
+
+    What stands on masked places is ignored, NaN included.
+    """
     return torch.where(mask > 0, values, 0.0).sum() / mask.sum().clamp_min(1.0)
 
 
 def k3(target: Tensor, sampled: Tensor) -> Tensor:
-    """exp(r) - 1 - r with r = target - sampled, [B, T]: estimates KL(sampled || target) on samples of ``sampled``."""
+    """exp(r) - 1 - r with r = target - sampled, [B, T]; the mean on samples of ``sampled`` estimates a KL.
+
+    Written with expm1, which keeps the small values that exp(r) - 1 rounds away.
+    """
     log_ratio = target - sampled
-    return log_ratio.exp() - 1.0 - log_ratio
+    return log_ratio.expm1() - log_ratio
 
 
 def token_mult_prob_error(generation: Tensor, previous: Tensor, mask: Tensor) -> float:

@@ -25,14 +25,14 @@ class TensorBoardWriter:
     """TensorBoard event files in one directory, flushed at each write."""
 
     def __init__(self, folder: Path) -> None:
-        self._writer = SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+        self._writer = SummaryWriter(str(folder))
 
     def write(self, step: int, prefix: str, values: Mapping[str, float]) -> None:
         """Scalars as they are, NaN and infinity included."""
         for name, value in values.items():
-            self._writer.add_scalar(f"{prefix}/{name}", value, step)  # type: ignore[no-untyped-call]
-        self._writer.flush()  # type: ignore[no-untyped-call]
+            self._writer.add_scalar(f"{prefix}/{name}", value, step)
+        self._writer.flush()
 
     def close(self) -> None:
         """Flush and close the event file."""
-        self._writer.close()  # type: ignore[no-untyped-call]
+        self._writer.close()

@@ -8,7 +8,7 @@ EPSILON = 1e-6
 
 
 def group_advantages(rewards: Tensor, group_size: int, normalize: bool) -> Tensor:
-    """Reward minus its group's mean, over the group's standard deviation (n - 1) if ``normalize``; float32 [B].
+    """Reward minus its group's mean, float32 [B]; ``normalize`` divides by the group's deviation (n - 1).
 
     ``rewards`` float32 [B] holds the groups one after another. A group with equal rewards gets zeros.
     """

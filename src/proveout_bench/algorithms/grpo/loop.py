@@ -19,7 +19,7 @@ from proveout_bench.backends.base import PolicyBackend
 from proveout_bench.batch import Batch
 from proveout_bench.config import resolve
 from proveout_bench.config.schema import GrpoConfig
-from proveout_bench.errors import EnvironmentFault
+from proveout_bench.errors import EnvironmentFaultError
 from proveout_bench.faults import Faults
 from proveout_bench.generation.base import Generator
 from proveout_bench.metrics.writer import MetricsWriter, TensorBoardWriter
@@ -29,7 +29,7 @@ from proveout_bench.tokenizer import Tokenizer
 
 
 def run(config: GrpoConfig) -> None:
-    """Train as configured, and leave config.json, provenance.json and TensorBoard events in the output directory."""
+    """Train as configured; configuration, provenance and TensorBoard events stay in the output directory."""
     started, phases = time.perf_counter(), Phases()
     folder = Path(config.output_dir)
     (folder / resolve.TENSORBOARD).mkdir(parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ class GrpoLoop:
 def _settle_runtime(config: GrpoConfig) -> None:
     runtime = config.runtime
     if runtime.device == "cuda" and not torch.cuda.is_available():
-        raise EnvironmentFault(
+        raise EnvironmentFaultError(
             "runtime.device=cuda, but this torch sees no CUDA device; use runtime.device=cpu"
         )
     torch.set_num_threads(runtime.threads)

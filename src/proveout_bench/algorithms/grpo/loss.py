@@ -31,7 +31,7 @@ class LossInputs:
 
 
 def grpo_loss(current: Tensor, inputs: LossInputs, config: Loss) -> tuple[Tensor, dict[str, float]]:
-    """Token-mean of -min(r A, clip(r) A) + beta k3(reference, current), r = exp(current - previous); and metrics.
+    """Token-mean of -min(r A, clip(r) A) + beta k3(reference, current), r = exp(current - previous); metrics.
 
     ``current`` float32 [b, T] carries the gradient. Clipping as in PPO (Schulman et al., 2017, eq. 7).
     """

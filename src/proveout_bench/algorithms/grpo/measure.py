@@ -11,7 +11,7 @@ from proveout_bench.metrics import formulas
 
 def rollout_metrics(batch: Batch, rewards: Tensor, inputs: LossInputs) -> dict[str, float]:
     """Scalars under NeMo-RL's names; ``rewards`` and advantages float32 [B]."""
-    mask, sides = inputs.mask, (inputs.generation, inputs.previous, inputs.mask)
+    mask, sides = inputs.mask, (inputs.generation.double(), inputs.previous.double(), inputs.mask)
     by_sequence = formulas.sequence_mult_prob_errors(*sides)
     low, high = formulas.masked_extremes(inputs.advantages.unsqueeze(1).expand_as(mask), mask)
     return {

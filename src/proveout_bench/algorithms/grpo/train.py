@@ -62,7 +62,7 @@ class Updater:
 
 
 def combine(pieces: list[Piece]) -> dict[str, float]:
-    """Token-weighted means; names ending in ``_min`` or ``_max`` take the extreme; ``lr`` the last. NaN stays NaN."""
+    """Token-weighted means, but the extreme of ``_min`` and ``_max`` and the last ``lr``. NaN stays NaN."""
     total = sum(piece.tokens for piece in pieces) or 1.0
     combined = {}
     for name in pieces[0].metrics:

@@ -1,0 +1,52 @@
+"""Rule rewards and the built-in tokenizer."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proveout_bench.config.schema import Task
+from proveout_bench.registry import TASKS, load
+from proveout_bench.tasks.base import Prompt
+from proveout_bench.tokenizer import CHARACTERS, CharacterTokenizer
+
+
+@pytest.mark.parametrize(
+    ("text", "reward"), [("12a4", 0.75), ("", 0.0), ("abc", 0.0), ("7", 1.0), ("²٣1", 1 / 3)]
+)
+def test_digits_reward_is_the_share_of_ascii_digits(text: str, reward: float) -> None:
+    assert load(TASKS, "digits")(Task()).reward(Prompt("p"), text) == pytest.approx(reward)
+
+
+@pytest.mark.parametrize(
+    ("text", "reward"),
+    [("12", 1.0), (" 012.", 1.0), ("12 13", 1.0), ("13 12", 0.0), ("-12", 0.0), ("", 0.0), ("ab", 0.0)],
+)
+def test_arithmetic_compares_the_first_integer(text: str, reward: float) -> None:
+    assert load(TASKS, "arithmetic")(Task()).reward(Prompt("5+7=", "12"), text) == reward
+
+
+def test_arithmetic_prompts_carry_their_sum_within_range() -> None:
+    for prompt in load(TASKS, "arithmetic")(Task(max_operand=30)).prompts(random.Random(1), 50):
+        left, right = (int(part) for part in prompt.text.rstrip("=").split("+"))
+        assert 0 <= min(left, right) <= max(left, right) <= 30
+        assert int(prompt.answer) == left + right
+
+
+@pytest.mark.parametrize("name", sorted(TASKS))
+def test_prompts_repeat_with_the_seed_and_fit_the_alphabet(name: str) -> None:
+    task, tokenizer = load(TASKS, name)(Task()), CharacterTokenizer()
+    one, two, other = (task.prompts(random.Random(seed), 20) for seed in (5, 5, 6))
+    assert one == two != other
+    assert all(tokenizer.decode(tokenizer.encode(prompt.text)) == prompt.text for prompt in one)
+
+
+@given(st.text(alphabet=CHARACTERS, max_size=40))
+def test_text_survives_the_tokenizer_one_token_a_character(text: str) -> None:
+    tokenizer = CharacterTokenizer()
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode([*ids, tokenizer.eos_ids[0], tokenizer.pad_id]) == text
+    assert len(ids) == len(text)
