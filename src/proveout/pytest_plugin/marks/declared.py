@@ -18,9 +18,9 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """One declared mark.
 
     ``only``: a flag; tests with the mark run when it is given, and then no others; such marks exclude each
-    other. ``include``: a flag; tests with the mark run as well when it is given. A test with either kind of mark
-    is left out while its flag is missing. ``needs``: the module that the tests import; ``remedy``: what to do
-    when it is missing; ``first``: such tests run before others.
+    other. ``include``: a flag; tests with the mark run as well when it is given. A test with either kind of
+    mark is left out while its flag is missing. ``needs``: the module that the tests import; ``remedy``: what
+    to do when it is missing; ``first``: such tests run before others.
     """
 
     name: str = ""
@@ -43,9 +43,9 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def declared_marks(root: Path, named: Iterable[str]) -> tuple[Mark, ...]:
-    """The marks of ``[tool.proveout.marks]`` in ``root/pyproject.toml`` and of each preset or TOML file named.
+    """The marks of each preset or TOML file named, and of ``[tool.proveout.marks]`` in ``pyproject.toml``.
 
-    A later declaration of a mark replaces an earlier one; the project's own come last.
+    A later declaration of a mark replaces an earlier one; the project's own, in ``root``, come last.
     Raises UsageError for what cannot be read, with file and key.
     """
     marks: dict[str, Mark] = {}

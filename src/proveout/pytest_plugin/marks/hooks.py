@@ -29,8 +29,8 @@ def pytest_load_initial_conftests(
 ) -> Generator[None, object, object]:
     """Take the flags of declared marks off the command line, unless the project's conftest owns them.
 
-    They are not registered as options, because a conftest that is loaded later may register the same names and
-    would fail; they are set where such a conftest finds them.
+    They are not registered as options, because a conftest that is loaded later may register the same names
+    and would fail; they are set where such a conftest finds them.
     """
     result = yield
     named = early_config.getini("proveout_marks")

@@ -27,9 +27,8 @@ class MarkSelection:
     def __init__(self, config: pytest.Config, choice: Choice) -> None:
         self._config, self._choice = config, choice
         self._left_out: Counter[str] = Counter()
-        self._missing = {
-            mark.name: mark for mark in choice.marks if mark.needs and not _importable(mark.needs)
-        }
+        needing = [mark for mark in choice.marks if mark.needs]
+        self._missing = {mark.name: mark for mark in needing if not _importable(mark.needs)}
 
     @classmethod
     def of(cls, config: pytest.Config, marks: tuple[Mark, ...]) -> MarkSelection:
@@ -56,7 +55,8 @@ class MarkSelection:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         arguments = [self._parts(argument) for argument in self._config.args]
-        kept, left_out = [], []
+        kept: list[tuple[bool, int, pytest.Item]] = []
+        left_out = []
         for item in items:
             carried = {mark.name for mark in item.iter_markers()}
             self._report_exclusive(item, carried)

@@ -117,7 +117,8 @@ def _write(layout: ResultsLayout, elsewhere: ResultsLayout, stamp: str, content:
     except OSError as error:
         elsewhere.latest.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_results(elsewhere, stamp, content)
-        return f"proveout: cannot write {layout.latest} ({error.strerror}); unit results are in {elsewhere.latest}"
+        reason = f"cannot write {layout.latest} ({error.strerror})"
+        return f"proveout: {reason}; unit results are in {elsewhere.latest}"
     return f"proveout: unit results in {layout.latest} ({counted})"
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from proveout.pytest_plugin.tracking.fixture import ELAPSED, Tracker
 from proveout.pytest_plugin.tracking.layout import ResultsLayout, default_latest
-from proveout.pytest_plugin.tracking.records import NOT_COLLECTED
 from proveout.pytest_plugin.tracking.recorder import MAIN, Recorder, SessionFacts
+from proveout.pytest_plugin.tracking.records import NOT_COLLECTED
 
 _RECORDER = pytest.StashKey[Recorder]()
 _SHARED = "proveout_results"

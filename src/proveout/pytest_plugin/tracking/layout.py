@@ -28,6 +28,6 @@ class ResultsLayout:
 
 
 def default_latest(root: Path) -> Path:
-    """``tests/unit/unit_results.json`` of a repository that has ``tests/unit``, else of its root directory."""
+    """``unit_results.json`` in ``tests/unit`` of a repository that has that directory, else in its root."""
     unit = root / "tests" / "unit"
     return (unit if unit.is_dir() else root) / LATEST

@@ -22,7 +22,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One reading: the most that any GPU has in use, in GiB; without GPUs, the RSS of this process and its children.
+    """One reading, in GiB: the most that any GPU has in use, or without GPUs the RSS of this process tree.
 
     ``source`` is ``nvml``, ``nvidia-smi``, ``ray`` (joined by ``+``) or ``host-rss``.
     """

@@ -50,7 +50,7 @@ def _of_node(node: dict[str, Any]) -> tuple[list[tuple[str, float]], str]:
     address = f"{host}:{port}"
     if not host or not port:
         return [], f"Ray node {address}: it exports no metrics, so its GPU memory is not in the figures"
-    request = urllib.request.Request(f"http://{address}/metrics")  # noqa: S310 - the scheme is fixed
+    request = urllib.request.Request(f"http://{address}/metrics")
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with direct.open(request, timeout=TIMEOUT_SECONDS) as answer:

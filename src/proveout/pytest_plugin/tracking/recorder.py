@@ -78,7 +78,7 @@ class Recorder:
             self._clear_the_way()
 
     def _clear_the_way(self) -> None:
-        """Recover sessions that were killed, and take away the last session's file, lest it be read as ours."""
+        """Recover sessions that were killed; remove the last session's file, lest it be read as ours."""
         from proveout.pytest_plugin.tracking.finish import recover
 
         with contextlib.suppress(OSError):

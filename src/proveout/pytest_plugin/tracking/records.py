@@ -32,22 +32,24 @@ class TestRecord:
         self.outcome = _outcome(self.outcome, report)
 
 
+_DECIDING = {
+    ("setup", "skipped"): "skipped",
+    ("setup", "failed"): "error",
+    ("call", "passed"): "passed",
+    ("call", "skipped"): "skipped",
+    ("call", "failed"): "failed",
+    ("teardown", "failed"): "error",
+}
+_EXPECTED_TO_FAIL = {"skipped": "xfailed", "passed": "xpassed"}
+
+
 def _outcome(so_far: str, report: pytest.TestReport) -> str:
-    expected_to_fail = hasattr(report, "wasxfail")
-    match (report.when, report.outcome):
-        case ("setup" | "call", "skipped"):
-            return "xfailed" if expected_to_fail else "skipped"
-        case ("setup", "failed"):
-            return "error"
-        case ("call", "passed"):
-            return "xpassed" if expected_to_fail else "passed"
-        case ("call", "failed"):
-            return "failed"
-        case ("teardown", "failed"):
-            return so_far if so_far == "failed" else "error"
-        case ("setup" | "teardown", _):
-            return so_far
-    return CRASHED
+    if report.when not in ("setup", "call", "teardown"):
+        return CRASHED
+    phase = _DECIDING.get((report.when, report.outcome))
+    if phase is None or (report.when == "teardown" and so_far == "failed"):
+        return so_far
+    return _EXPECTED_TO_FAIL.get(phase, phase) if hasattr(report, "wasxfail") else phase
 
 
 class Records:
@@ -93,6 +95,6 @@ class Records:
                         record.outcome, record.duration = outcome, float(duration)
 
     def in_order(self) -> list[tuple[str, TestRecord]]:
-        """All tests, in the order of collection; those that were never collected here come last, by node id."""
+        """All tests in the order of collection; those never collected here come last, by node id."""
         last = len(self._order)
         return sorted(self.tests.items(), key=lambda test: (self._order.get(test[0], last), test[0]))

@@ -13,10 +13,10 @@ class NotSerialisableError(TypeError):
 
 
 def plain(metric: str, value: object) -> Any:
-    """``value`` as JSON data, copied, so that a later change of the object does not change what was tracked.
+    """``value`` as JSON data, a copy, so that a later change of the object changes nothing here.
 
-    Arrays and tensors (whatever has ``tolist``) become numbers or nested lists of numbers, tuples become lists,
-    number keys of a mapping become strings. NaN and infinities stay floats.
+    Arrays and tensors (whatever has ``tolist``) become numbers or nested lists of numbers, tuples become
+    lists, number keys of a mapping become strings. NaN and infinities stay floats.
 
     Raises NotSerialisableError with the metric's name, and the place inside the value.
     """
@@ -74,7 +74,7 @@ def _type_name(value: object) -> str:
 
 
 def split_non_finite(value: Any) -> tuple[Any, Any]:
-    """``value`` with every NaN and infinity replaced by None, and what they were as text (None if there are none).
+    """``value`` with None for every NaN and infinity, and what they were as text (None if there are none).
 
     JSON has no word for them. A number gives ``"NaN"``, ``"Infinity"`` or ``"-Infinity"``; a list or dict
     gives a dict of place to such text.
