@@ -1,7 +1,7 @@
 """The journal of one process of a session: one JSON line for each metric and outcome, written at once.
 
-A process that dies keeps what it journaled: lines go to the kernel with one ``write`` each, so a crash, a kill
-or ``os._exit`` loses none of them, and forked children that still hold the tracker append to the same file.
+A process that dies keeps what it journaled: lines go to the kernel with one ``write`` each, so a crash, a
+kill or ``os._exit`` loses none of them, and forked children that hold the tracker append to the same file.
 """
 
 from __future__ import annotations
