@@ -1,0 +1,1 @@
+"""A pytest plugin for any repository: tracked metrics, marks that choose what runs, impacted selection."""

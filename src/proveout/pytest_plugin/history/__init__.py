@@ -1,0 +1,1 @@
+"""What the dated results files tell over time: trends and regressions."""
