@@ -1,0 +1,117 @@
+"""The dependency graph of one tree, and the walk from changed files back to tests."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from proveout.pytest_plugin.impacted.edges import (
+    SESSION,
+    Edges,
+    Kind,
+    directory_node,
+    edges_of,
+    root_directories,
+    session_edges,
+    test_edges,
+)
+from proveout.pytest_plugin.impacted.facts import EMPTY, Facts
+from proveout.pytest_plugin.impacted.index import Index, ancestors
+from proveout.pytest_plugin.impacted.project import Project
+
+
+@dataclass(frozen=True)
+class Step:
+    """One link of a chain: ``source`` depends on ``target`` in the way of ``kind``."""
+
+    source: str
+    kind: Kind
+    target: str
+
+
+class Graph:
+    """Files, session and directories as nodes; ``forward[a][b]`` is the kind of the edge by which a depends on b."""
+
+    def __init__(self, forward: Mapping[str, Edges], tests: Iterable[str]) -> None:
+        self.forward = forward
+        self.tests = frozenset(tests)
+        self.backward: dict[str, list[str]] = {}
+        for source, edges in forward.items():
+            for target in edges:
+                self.backward.setdefault(target, []).append(source)
+
+    def dependents(self, node: str) -> list[str]:
+        """Nodes with an edge to ``node`` or to a directory above it."""
+        found = self.backward.get(node, [])
+        if node.endswith("/") or node == SESSION:
+            return found
+        for place in ancestors(node):
+            through = self.backward.get(directory_node(place))
+            if through:
+                found = found + through
+        return found
+
+    def reached_from(self, changed: Iterable[str]) -> dict[str, str]:
+        """Every node that a changed file reaches, mapped to the next node towards that file (itself: the same)."""
+        toward = {path: path for path in changed}
+        pending = deque(toward)
+        while pending:
+            node = pending.popleft()
+            for source in self.dependents(node):
+                if source not in toward:
+                    toward[source] = node
+                    pending.append(source)
+        return toward
+
+    def chain(self, test: str, toward: Mapping[str, str]) -> list[Step]:
+        """The shortest chain from a test to the changed file that reaches it."""
+        steps: list[Step] = []
+        node = test
+        while toward[node] != node:
+            following = toward[node]
+            steps.append(Step(node, self.kind(node, following), following))
+            node = following
+        return steps
+
+    def kind(self, source: str, target: str) -> Kind:
+        """The kind of the edge from ``source`` to ``target``, directly or through a directory."""
+        edges = self.forward.get(source, {})
+        if target in edges:
+            return edges[target]
+        return next(
+            (edges[node] for place in ancestors(target) if (node := directory_node(place)) in edges),
+            Kind.DIRECTORY,
+        )
+
+    def named(self, path: str) -> bool:
+        """Whether anything depends on the file, directly or through a directory."""
+        return bool(self.dependents(path))
+
+    def closure(self, start: str, follow: Callable[[Kind], bool] = lambda kind: True) -> set[str]:
+        """Every node that ``start`` reaches; directories stand for themselves."""
+        found, pending = {start}, [start]
+        while pending:
+            for target, kind in self.forward.get(pending.pop(), {}).items():
+                if target not in found and follow(kind):
+                    found.add(target)
+                    pending.append(target)
+        return found
+
+
+def build(
+    paths: Mapping[str, str], facts: Mapping[str, Facts], project: Project, links: Mapping[str, str] | None = None
+) -> Graph:
+    """The graph over ``paths`` (which may include files that are gone: names still resolve to them)."""
+    index = Index(paths, root_directories(facts, project, paths))
+    forward: dict[str, Edges] = {}
+    tests: Collection[str] = {path for path in paths if project.is_test(path)}
+    for path in paths:
+        edges = edges_of(path, facts.get(path, EMPTY), index, project)
+        if path in tests:
+            edges = {**edges, **test_edges(path, index)}
+        forward[path] = edges
+    for link, target in (links or {}).items():
+        forward.setdefault(link, {})[directory_node(target)] = Kind.LINK
+    forward[SESSION] = session_edges(facts, index, project)
+    return Graph(forward, tests)
