@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from proveout.pytest_plugin.impacted.config_files import affects_everything
 from proveout.pytest_plugin.impacted.facts import EMPTY, FACTS_VERSION, Facts
 from proveout.pytest_plugin.impacted.python import python_facts
 from proveout.pytest_plugin.impacted.text import text_facts
@@ -64,7 +65,7 @@ class FactCache:
 
     def _one(self, root: Path, path: str, blob: str) -> Facts:
         suffix = _suffix(path)
-        if not suffix or blob.startswith(SUBMODULE):
+        if not suffix or affects_everything(path) or path.endswith((".md", ".rst")) or blob.startswith(SUBMODULE):
             return EMPTY
         key = f"{suffix}:{blob}"
         facts = self._known.get(key)

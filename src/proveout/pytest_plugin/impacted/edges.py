@@ -25,20 +25,25 @@ class Kind(StrEnum):
 
 
 Edges = dict[str, Kind]
+ROOT = "/"
 SESSION = "<session>"
 """The node on which every test depends: plugins and hooks that act on the whole session."""
 
 
 def directory_node(directory: str) -> str:
     """The node that stands for every file below a directory."""
-    return directory + "/"
+    return directory + "/" if directory else ROOT
 
 
 def edges_of(path: str, facts: Facts, index: Index, project: Project) -> Edges:
-    """Edges of one file. Earlier rules name the kind when several give the same target."""
+    """Edges of one file. Earlier rules name the kind when several give the same target.
+
+    That code other than a test reads test modules as data is no edge: it collects or selects them.
+    """
     found: Edges = {}
     for kind, target in _all(path, facts, index, project):
-        if target != path:
+        reads_tests = kind in {Kind.DATA, Kind.DIRECTORY} and project.is_test(target)
+        if target != path and not (reads_tests and not project.is_test(path)):
             found.setdefault(target, kind)
     return found
 
@@ -51,11 +56,13 @@ def _all(path: str, facts: Facts, index: Index, project: Project) -> Iterator[tu
     yield from _strings(path, facts, flags, index, project)
     for name in facts.paths:
         yield from ((Kind.DATA, target) for target in index.files(name, near))
-    for chain in facts.dirs:
-        if chain not in facts.roots:
-            yield from (
-                (Kind.DIRECTORY, directory_node(place)) for place in index.named_directories(chain, near)
-            )
+    for place in facts.places:
+        if place == "1:*":
+            yield from ((Kind.DATA, target) for target in index.data_below(near))
+            continue
+        files, directories = index.place(place, path)
+        yield from ((Kind.DATA, target) for target in files)
+        yield from ((Kind.DIRECTORY, directory_node(target)) for target in directories)
     yield from _wide(path, facts, flags, index)
     if Flag.ENTRY_POINTS in flags:
         for module in project.entry_points:
@@ -86,7 +93,7 @@ def _strings(
         dotted = name.rstrip(".")
         yield from ((Kind.STRING, target) for target in index.module(dotted, near if dynamic else ""))
         places = index.package_directories(dotted)
-        if places and (open_ended or dynamic):
+        if places and open_ended and (dynamic or "." in dotted):
             yield from ((Kind.TREE, directory_node(place)) for place in places)
         elif places and Flag.OWN_PLACE in flags:
             yield from ((Kind.DIRECTORY, directory_node(place)) for place in places)
@@ -110,9 +117,8 @@ def _wide(path: str, facts: Facts, flags: Flag, index: Index) -> Iterator[tuple[
     if Flag.DYNAMIC in flags and Flag.BUILDS_NAMES in flags and path.endswith(".py"):
         packages = [place for place in ancestors(path) if place in index.packages]
         yield Kind.TREE, directory_node(packages[-1] if packages else near)
-    if Flag.LISTS in flags and Flag.OWN_PLACE in flags:
-        places = ancestors(path)
-        yield Kind.DIRECTORY, directory_node(places[min(max(facts.climbs - 1, 0), len(places) - 1)])
+    if Flag.LISTS in flags and Flag.OWN_PLACE in flags and not facts.places:
+        yield Kind.DIRECTORY, directory_node(near)
 
 
 def session_edges(facts: Mapping[str, Facts], index: Index, project: Project) -> Edges:
@@ -138,21 +144,17 @@ def test_edges(path: str, index: Index) -> Edges:
     return {**found, SESSION: Kind.SESSION}
 
 
-def root_directories(facts: Mapping[str, Facts], project: Project, paths: Mapping[str, str]) -> set[str]:
+def root_directories(facts: Mapping[str, Facts], project: Project, index: Index) -> set[str]:
     """Directories that absolute imports may start from besides those inferred from packages."""
     found = {root for root in project.roots if root}
-    directories = {place for path in paths for place in ancestors(path)}
     for path, one in facts.items():
         near = parent(path)
         if project.is_test(path) or path.endswith("conftest.py"):
             place = near
-            while place and f"{place}/__init__.py" in paths:
+            while place and f"{place}/__init__.py" in index.paths:
                 place = parent(place)
             found.add(place)
         for root in one.roots:
-            tail = "/".join(part for part in root.split("/") if part not in {"", ".", ".."})
-            for start in (near, *ancestors(near)):
-                place = f"{start}/{tail}" if start else tail
-                if place in directories:
-                    found.add(place)
+            _, places = index.place(root, path)
+            found.update(places)
     return found

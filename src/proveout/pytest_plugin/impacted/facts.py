@@ -22,7 +22,7 @@ class Flag(IntFlag):
     DYNAMIC = 8
     """Imports or runs a module whose name is not a literal."""
     BUILDS_NAMES = 16
-    """Builds strings whose beginning is not a literal."""
+    """Builds the name of a module, and its beginning is not a literal."""
     SPAWNS = 32
     """Starts other processes, where in-process coverage sees nothing (ray, subprocess, multiprocessing)."""
     ENTRY_POINTS = 64
@@ -44,12 +44,10 @@ class Facts(msgspec.Struct, frozen=True, array_like=True):
     """Strings that are one identifier: possible names of packages, submodules or console scripts."""
     paths: tuple[str, ...] = ()
     """File names inside strings; ``*`` stands for an interpolated part."""
-    dirs: tuple[str, ...] = ()
-    """Strings used as parts of a path, joined by ``/`` as far as they are literal."""
+    places: tuple[str, ...] = ()
+    """Paths that Python code puts together, as ``places.Place.text``."""
     roots: tuple[str, ...] = ()
-    """Directories put on the module search path."""
-    climbs: int = 0
-    """How many directories above its own the file may reach from ``__file__``."""
+    """Places put on the module search path, in the same form."""
     flags: int = 0
     skeleton: str = ""
     """Hash of a Python file without the bodies of its functions: equal means that only bodies differ."""

@@ -17,7 +17,7 @@ from proveout.pytest_plugin.impacted.edges import (
     test_edges,
 )
 from proveout.pytest_plugin.impacted.facts import EMPTY, Facts
-from proveout.pytest_plugin.impacted.index import Index, ancestors
+from proveout.pytest_plugin.impacted.index import Index, ancestors, parent
 from proveout.pytest_plugin.impacted.project import Project
 
 
@@ -36,6 +36,7 @@ class Graph:
     def __init__(self, forward: Mapping[str, Edges], tests: Iterable[str]) -> None:
         self.forward = forward
         self.tests = frozenset(tests)
+        self._places: dict[str, list[str]] = {}
         self.backward: dict[str, list[str]] = {}
         for source, edges in forward.items():
             for target in edges:
@@ -46,11 +47,17 @@ class Graph:
         found = self.backward.get(node, [])
         if node.endswith("/") or node == SESSION:
             return found
-        for place in ancestors(node):
-            through = self.backward.get(directory_node(place))
-            if through:
-                found = found + through
-        return found
+        through = self._readers(parent(node))
+        if not through:
+            return found
+        return found + ([one for one in through if one in self.tests] if node in self.tests else through)
+
+    def _readers(self, directory: str) -> list[str]:
+        """Nodes with an edge to a directory or one above it."""
+        if directory not in self._places:
+            above = self._readers(parent(directory)) if directory else []
+            self._places[directory] = above + self.backward.get(directory_node(directory), [])
+        return self._places[directory]
 
     def reached_from(self, changed: Iterable[str]) -> dict[str, str]:
         """Every node that a changed file reaches, mapped to the next node towards that file (itself: the same)."""
@@ -103,7 +110,8 @@ def build(
     paths: Mapping[str, str], facts: Mapping[str, Facts], project: Project, links: Mapping[str, str] | None = None
 ) -> Graph:
     """The graph over ``paths`` (which may include files that are gone: names still resolve to them)."""
-    index = Index(paths, root_directories(facts, project, paths))
+    index = Index(paths)
+    index.set_roots(root_directories(facts, project, index))
     forward: dict[str, Edges] = {}
     tests: Collection[str] = {path for path in paths if project.is_test(path)}
     for path in paths:

@@ -8,17 +8,13 @@ import warnings
 from collections.abc import Iterator
 
 from proveout.pytest_plugin.impacted.facts import Facts, Flag
+from proveout.pytest_plugin.impacted.places import PlaceReader, is_listing, is_path_expression
 from proveout.pytest_plugin.impacted.text import DOTTED, WORD, imports_in, paths_in, text_facts
 
 _LISTING = {"glob", "rglob", "iglob", "iterdir", "listdir", "walk", "scandir", "files", "contents", "list_templates"}
 _WALKING = {"iter_modules", "walk_packages"}
 _IMPORTING = {"import_module", "__import__", "importorskip", "run_module", "find_spec", "resolve_name", "reload"}
 _LOADING = {"run_path", "spec_from_file_location", "SourceFileLoader", "exec_module", "locate"}
-_PATH_CALLS = {
-    "join", "joinpath", "Path", "PurePath", "PosixPath", "open", "glob", "rglob", "iglob", "listdir", "walk", "scandir",
-    "files", "with_name", "with_suffix", "abspath", "realpath", "copy", "copytree", "copyfile", "load", "exists",
-    "isfile", "isdir", "iterdir", "FileSystemLoader", "PackageLoader", "get_data", "read_text", "chdir", "datadir",
-}  # fmt: skip
 _SPAWNING_MODULES = {"ray", "subprocess", "multiprocessing", "concurrent", "torch.multiprocessing", "pty", "pexpect"}
 _SPAWNING = {
     "remote", "Popen", "Process", "Pool", "ProcessPoolExecutor", "spawn", "fork", "posix_spawn", "system", "popen",
@@ -47,14 +43,14 @@ def python_facts(source: bytes) -> Facts:
         reader.visit(tree)
     except RecursionError:
         return text_facts(source.decode("utf-8", "replace"), python=True)
+    places, roots = reader.places.places()
     return Facts(
         imports=tuple(sorted(reader.imports)),
         names=tuple(sorted(reader.names)),
         words=tuple(sorted(reader.words)),
         paths=tuple(sorted(reader.paths)),
-        dirs=tuple(sorted(reader.dirs)),
-        roots=tuple(sorted(reader.roots)),
-        climbs=reader.climbs,
+        places=tuple(sorted(places)),
+        roots=tuple(sorted(roots)),
         flags=int(reader.flags),
         skeleton=_skeleton(tree, source),
     )
@@ -98,10 +94,9 @@ class _Reader:
         self.names: set[str] = set()
         self.words: set[str] = set()
         self.paths: set[str] = set()
-        self.dirs: set[str] = set()
-        self.roots: set[str] = set()
-        self.climbs = 0
+        self.places = PlaceReader()
         self.flags = Flag(0)
+        self._pending: set[str] = set()
         self._handlers = {
             ast.Import: self._import,
             ast.ImportFrom: self._import_from,
@@ -111,7 +106,7 @@ class _Reader:
             ast.Call: self._call,
             ast.Attribute: self._attribute,
             ast.Name: self._name,
-            ast.Subscript: self._subscript,
+            ast.AnnAssign: self._annotated,
             ast.Assign: self._assign,
             ast.List: self._sequence,
             ast.Tuple: self._sequence,
@@ -135,6 +130,7 @@ class _Reader:
     def _import(self, node: ast.Import) -> None:
         for alias in node.names:
             self.imports.add(alias.name)
+            self.places.imported.add(alias.asname or alias.name.split(".")[0])
             if alias.name.split(".")[0] in _SPAWNING_MODULES or alias.name in _SPAWNING_MODULES:
                 self.flags |= Flag.SPAWNS
 
@@ -145,6 +141,7 @@ class _Reader:
             self.flags |= Flag.SPAWNS
         if module == "importlib":
             self._place({alias.name for alias in node.names})
+        self.places.imported.update(alias.asname or alias.name for alias in node.names)
         separator = "" if module.endswith(".") else "."
         self.imports.update(module + separator + alias.name for alias in node.names if alias.name != "*")
 
@@ -169,40 +166,19 @@ class _Reader:
             self.words.add(text.partition(":")[0])
 
     def _joined(self, node: ast.JoinedStr) -> ast.AST | None:
-        parts = [_literal(part) or "*" for part in node.values]
-        if parts and parts[0] == "*":
-            self.flags |= Flag.BUILDS_NAMES
-        whole = "".join(parts)
+        whole = "".join(_literal(part) or "*" for part in node.values)
         self.paths.update(paths_in(whole))
         self.names.update(DOTTED.findall(whole))
         self.imports.update(imports_in(whole))
         return None
 
     def _binary(self, node: ast.BinOp) -> None:
-        if isinstance(node.op, ast.Div):
-            chain, rest = self._chain(node)
-            if chain:
-                self.dirs.add("/".join(chain))
-                self.dirs.update("/".join(chain[:end]) for end in range(1, len(chain)))
-            if rest is not None and "tmp" in ast.unparse(rest)[:40]:
-                self.dirs.difference_update("/".join(chain[:end]) for end in range(1, len(chain) + 1))
-        elif isinstance(node.op, ast.Add | ast.Mod) and _literal(node.left) is None:
-            self.flags |= Flag.BUILDS_NAMES
-
-    def _chain(self, node: ast.AST) -> tuple[list[str], ast.AST | None]:
-        """The literal segments at the start of ``root / "a" / "b" / name`` and the root."""
-        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)):
-            return [], node
-        chain, root = self._chain(node.left)
-        segment = _literal(node.right)
-        complete = len(chain) == _divisions(node.left)
-        if segment and complete:
-            chain = [*chain, segment.strip("/")]
-        return chain, root
+        if is_path_expression(node):
+            self.places.expressions.append(node)
 
     def _call(self, node: ast.Call) -> None:
         name = _called(node.func)
-        if name in _LISTING:
+        if name in _LISTING and not (isinstance(node.func, ast.Attribute) and _called(node.func.value) == "ast"):
             self.flags |= Flag.LISTS
         if name in _WALKING:
             self.flags |= Flag.WALKS_PACKAGES
@@ -213,72 +189,71 @@ class _Reader:
         if name in _LOADING or (isinstance(node.func, ast.Name) and name in {"exec", "eval"}):
             self.flags |= Flag.DYNAMIC
         if name in _IMPORTING and node.args:
-            target = _literal(node.args[0])
-            if target is None:
-                self.flags |= Flag.DYNAMIC
-            else:
-                self.imports.add(target)
-        if name in _PATH_CALLS:
-            self._path_arguments(node)
-        if name == "dirname":
-            self.climbs += 1
-        if name in {"insert", "append", "extend", "syspath_prepend", "addsitedir"}:
-            self._search_path(node, name)
+            self._import_call(node.args[0])
+        if is_listing(node):
+            self.places.listings.append(node)
+        elif is_path_expression(node):
+            self.places.expressions.append(node)
+        if name in {"syspath_prepend", "addsitedir"} or (
+            name in {"insert", "append", "extend"}
+            and isinstance(node.func, ast.Attribute)
+            and _called(node.func.value) == "path"
+        ):
+            self.places.search_path.append(node)
 
-    def _path_arguments(self, node: ast.Call) -> None:
-        literals = [(_literal(argument) or "").strip("/") for argument in node.args]
-        joined: list[str] = []
-        for literal in literals:
-            if literal:
-                joined.append(literal)
-                self.dirs.add("/".join(joined))
-                if "/" in literal:
-                    self.dirs.add(literal)
-            else:
-                joined = []
-
-    def _search_path(self, node: ast.Call, name: str) -> None:
-        on_path = name in {"syspath_prepend", "addsitedir"} or (
-            isinstance(node.func, ast.Attribute) and _called(node.func.value) == "path"
-        )
-        if not on_path:
+    def _import_call(self, target: ast.expr) -> None:
+        name = _literal(target)
+        if name is not None:
+            self.imports.add(name)
             return
-        for inner in ast.walk(node):
-            text = _literal(inner)
-            if text:
-                self.roots.add(text.strip("/"))
+        self.flags |= Flag.DYNAMIC
+        values = self.places.values.get(target.id, []) if isinstance(target, ast.Name) else [target]
+        for value in values:
+            self._built(value)
+        if isinstance(target, ast.Name):
+            self._pending.add(target.id)
+
+    def _built(self, value: ast.expr) -> None:
+        """A module name put together from parts: without a literal beginning it may be any module near by."""
+        while isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Mod):
+            value = value.left
+            if _literal(value) is None and not isinstance(value, ast.BinOp):
+                self.flags |= Flag.BUILDS_NAMES
+        if isinstance(value, ast.JoinedStr) and _literal(value.values[0]) is None:
+            self.flags |= Flag.BUILDS_NAMES
 
     def _attribute(self, node: ast.Attribute) -> None:
-        if node.attr == "parent":
-            self.climbs += 1
         self._place({node.attr})
         if node.attr in {"remote", "pytester"}:
             self.flags |= Flag.SPAWNS
-        if node.attr in _IMPORTING | _WALKING and not isinstance(node.ctx, ast.Store):
-            self._handed_on(node.attr)
-
-    def _subscript(self, node: ast.Subscript) -> None:
-        if _called(node.value) == "parents":
-            index = node.slice.value if isinstance(node.slice, ast.Constant) else None
-            self.climbs += index + 1 if isinstance(index, int) else 99
+        if node.attr in _WALKING:
+            self.flags |= Flag.WALKS_PACKAGES
 
     def _name(self, node: ast.Name) -> None:
         self._place({node.id})
         if node.id in {"pytester", "testdir"}:
             self.flags |= Flag.SPAWNS
 
-    def _handed_on(self, name: str) -> None:
-        if name in _WALKING:
-            self.flags |= Flag.WALKS_PACKAGES
-
     def _place(self, names: set[str]) -> None:
         if names & _OWN_PLACE:
             self.flags |= Flag.OWN_PLACE
 
     def _assign(self, node: ast.Assign) -> None:
+        for target in node.targets:
+            self._value(target, node.value)
         if any(_called(target) == "pytest_plugins" for target in node.targets):
             values = ast.walk(node.value)
             self.imports.update(text for value in values if (text := _literal(value)))
+
+    def _annotated(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self._value(node.target, node.value)
+
+    def _value(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            self.places.values.setdefault(target.id, []).append(value)
+            if target.id in self._pending:
+                self._built(value)
 
     def _sequence(self, node: ast.List | ast.Tuple) -> None:
         for option, value in zip(node.elts, node.elts[1:], strict=False):
@@ -300,10 +275,3 @@ class _Reader:
             if text is not None and ">>>" not in text:
                 return first
         return None
-
-
-def _divisions(node: ast.AST) -> int:
-    count = 0
-    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-        node, count = node.left, count + 1
-    return count

@@ -53,6 +53,6 @@ def text_facts(text: str, *, python: bool = False) -> Facts:
         names=tuple(sorted(set(DOTTED.findall(text)))),
         words=tuple(sorted({token for token in tokens if WORD.fullmatch(token)})),
         paths=tuple(sorted(paths_in(text))),
-        dirs=tuple(sorted({token.strip("/") for token in tokens if "/" in token.strip("/")})),
+        places=tuple(sorted({"-:" + token.strip("/") for token in tokens if "/" in token.strip("/")})),
         flags=int(flags),
     )
