@@ -65,7 +65,7 @@ class FactCache:
 
     def _one(self, root: Path, path: str, blob: str) -> Facts:
         suffix = _suffix(path)
-        if not suffix or affects_everything(path) or path.endswith((".md", ".rst")) or blob.startswith(SUBMODULE):
+        if not suffix or blob.startswith(SUBMODULE) or (suffix != ".py" and _silent(path)):
             return EMPTY
         key = f"{suffix}:{blob}"
         facts = self._known.get(key)
@@ -97,6 +97,11 @@ def write_atomically(path: Path, content: bytes) -> bool:
     except OSError:
         return False
     return True
+
+
+def _silent(path: str) -> bool:
+    """Whether a text names files only for people or for tools, so that following it says nothing about tests."""
+    return path.endswith((".md", ".rst")) or affects_everything(path)
 
 
 def _key(path: str, blob: str) -> str:

@@ -26,6 +26,7 @@ class Kind(StrEnum):
 
 Edges = dict[str, Kind]
 ROOT = "/"
+_PROJECT_FILES = ("pyproject.toml", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg")
 SESSION = "<session>"
 """The node on which every test depends: plugins and hooks that act on the whole session."""
 
@@ -121,40 +122,46 @@ def _wide(path: str, facts: Facts, flags: Flag, index: Index) -> Iterator[tuple[
         yield Kind.DIRECTORY, directory_node(near)
 
 
-def session_edges(facts: Mapping[str, Facts], index: Index, project: Project) -> Edges:
-    """Edges of the session: configured plugins, installed pytest plugins, conftest files with session-wide hooks."""
-    found: Edges = {}
-    for plugin in project.plugins:
-        for target in index.module(plugin):
-            found[target] = Kind.SESSION
-    for path, one in facts.items():
-        if path.rpartition("/")[2] == "conftest.py" and Flag.GLOBAL_HOOKS & Flag(one.flags):
-            found[path] = Kind.SESSION
-    return found
+def session_edges(index: Index, project: Project) -> Edges:
+    """Edges of every session: plugins that the project configures or installs into pytest."""
+    return {target: Kind.SESSION for plugin in project.plugins for target in index.module(plugin)}
 
 
-def test_edges(path: str, index: Index) -> Edges:
+def session_node(path: str, paths: Mapping[str, str]) -> str:
+    """The session of the project that a file belongs to: the nearest directory with a configuration of its own."""
+    for place in ancestors(path):
+        if place and any(f"{place}/{name}" in paths for name in _PROJECT_FILES):
+            return f"{SESSION}{place}"
+    return SESSION
+
+
+def is_session(node: str) -> bool:
+    """Whether a node stands for a session."""
+    return node.startswith(SESSION)
+
+
+def test_edges(path: str, paths: Mapping[str, str]) -> Edges:
     """Edges that a test file has because it is a test: the conftest files above it, and the session."""
-    places = ancestors(path)
     found = {
         name: Kind.CONFTEST
-        for place in places
-        if (name := f"{place}/conftest.py" if place else "conftest.py") in index.paths
+        for place in ancestors(path)
+        if (name := f"{place}/conftest.py" if place else "conftest.py") in paths
     }
-    return {**found, SESSION: Kind.SESSION}
+    return {**found, SESSION: Kind.SESSION, session_node(path, paths): Kind.SESSION}
 
 
-def root_directories(facts: Mapping[str, Facts], project: Project, index: Index) -> set[str]:
-    """Directories that absolute imports may start from besides those inferred from packages."""
+def root_directories(roots: Mapping[str, tuple[str, ...]], project: Project, index: Index) -> set[str]:
+    """Directories that absolute imports may start from besides those inferred from packages.
+
+    ``roots`` holds, for every file, the places that it puts on the module search path.
+    """
     found = {root for root in project.roots if root}
-    for path, one in facts.items():
-        near = parent(path)
+    for path, places in roots.items():
         if project.is_test(path) or path.endswith("conftest.py"):
-            place = near
+            place = parent(path)
             while place and f"{place}/__init__.py" in index.paths:
                 place = parent(place)
             found.add(place)
-        for root in one.roots:
-            _, places = index.place(root, path)
-            found.update(places)
+        for root in places:
+            found.update(index.place(root, path)[1])
     return found

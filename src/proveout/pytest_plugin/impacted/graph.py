@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from proveout.pytest_plugin.impacted.edges import (
-    SESSION,
-    Edges,
-    Kind,
-    directory_node,
-    edges_of,
-    root_directories,
-    session_edges,
-    test_edges,
-)
-from proveout.pytest_plugin.impacted.facts import EMPTY, Facts
-from proveout.pytest_plugin.impacted.index import Index, ancestors, parent
-from proveout.pytest_plugin.impacted.project import Project
+from proveout.pytest_plugin.impacted.edges import Edges, Kind, directory_node, is_session
+from proveout.pytest_plugin.impacted.index import ancestors, parent
 
 
 @dataclass(frozen=True)
@@ -45,7 +34,7 @@ class Graph:
     def dependents(self, node: str) -> list[str]:
         """Nodes with an edge to ``node`` or to a directory above it."""
         found = self.backward.get(node, [])
-        if node.endswith("/") or node == SESSION:
+        if node.endswith("/") or is_session(node):
             return found
         through = self._readers(parent(node))
         if not through:
@@ -104,22 +93,3 @@ class Graph:
                     found.add(target)
                     pending.append(target)
         return found
-
-
-def build(
-    paths: Mapping[str, str], facts: Mapping[str, Facts], project: Project, links: Mapping[str, str] | None = None
-) -> Graph:
-    """The graph over ``paths`` (which may include files that are gone: names still resolve to them)."""
-    index = Index(paths)
-    index.set_roots(root_directories(facts, project, index))
-    forward: dict[str, Edges] = {}
-    tests: Collection[str] = {path for path in paths if project.is_test(path)}
-    for path in paths:
-        edges = edges_of(path, facts.get(path, EMPTY), index, project)
-        if path in tests:
-            edges = {**edges, **test_edges(path, index)}
-        forward[path] = edges
-    for link, target in (links or {}).items():
-        forward.setdefault(link, {})[directory_node(target)] = Kind.LINK
-    forward[SESSION] = session_edges(facts, index, project)
-    return Graph(forward, tests)
