@@ -82,7 +82,22 @@ def inspect(role: str, path: str) -> tuple[Checkout, tuple[Finding, ...]]:
     state = _status(root)
     submodules = _submodules(root, state.changed_submodules)
     findings += _state_findings(role, path, shallow, state.branch, submodules)
-    patch, too_large = working_patch(root, state.commit, state.untracked)
+    if state.without_index:
+        findings.append(
+            _finding("no-index", role, path,
+                     "has commits but an empty index (an interrupted checkout), so its changes cannot be told",
+                     f"git -C {path} reset, or give --whole, --patch or a list of paths")
+        )  # fmt: skip
+        return Checkout(role=role, path=path, commit=state.commit, branch=state.branch, submodules=submodules,
+                        shallow=shallow), tuple(findings)  # fmt: skip
+    try:
+        patch, too_large = working_patch(root, state.commit, state.untracked)
+    except UsageError as error:
+        patch, too_large = b"", []
+        findings.append(
+            _finding("unreadable", role, path, f"its changes cannot be written as a patch: {error.what}",
+                     "fetch the missing objects (git fetch --refetch)")
+        )  # fmt: skip
     findings += [
         _finding("huge-file", role, f"{path}/{name}",
                  f"{name} is larger than {LARGEST_DIRTY // 2**20} MiB; the patch names it and leaves its bytes out",
@@ -106,10 +121,12 @@ class _Status:
         self.dirty: list[str] = []
         self.untracked: list[str] = []
         self.changed_submodules: dict[str, str] = {}
+        self.without_index = False
 
 
 def _status(root: Path) -> _Status:
     state = _Status()
+    staged: list[str] = []
     records = iter(names(git(root, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")))
     for record in records:
         kind, _, rest = record.partition(" ")
@@ -119,6 +136,7 @@ def _status(root: Path) -> _Status:
             name = record.split(" ", 2)[2]
             state.branch = "" if name == "(detached)" else name
         elif kind in ("1", "2", "u"):
+            staged.append(rest[:1])
             fields = rest.split(" ", {"1": 7, "2": 8, "u": 9}[kind])
             state.dirty.append(fields[-1])
             if fields[1].startswith("S"):
@@ -127,6 +145,8 @@ def _status(root: Path) -> _Status:
                 next(records, None)
         elif kind == "?":
             state.untracked.append(rest)
+    if state.commit and state.dirty and all(code == "D" for code in staged):
+        state.without_index = not git(root, "ls-files", "-z")
     return state
 
 
