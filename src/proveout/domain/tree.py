@@ -27,12 +27,16 @@ def _loader() -> Any:
 
 
 class Tree:
-    """Files of one checkout by path relative to its root. Texts and YAML are read once."""
+    """Files of one checkout by path relative to its root. Texts and YAML are read once.
+
+    ``kept`` holds what readers made of files, by reader and path, so that it is made once; it must not be changed.
+    """
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
         self._texts: dict[str, str] = {}
         self._yaml: dict[str, dict[str, Any]] = {}
+        self.kept: dict[tuple[str, str], Any] = {}
 
     def path(self, relative: str) -> Path:
         """The absolute path of ``relative``."""

@@ -18,12 +18,21 @@ _DEEPEST = 32
 def load(tree: Tree, relative: str, _chain: tuple[str, ...] = ()) -> dict[str, Any]:
     """The composed configuration of ``relative``; parents are relative to the file that names them.
 
-    Raises UsageError for a parent that does not exist, or that inherits from itself.
+    The result is shared and must not be changed. Raises UsageError for a parent that does not exist, or a file that
+    inherits from itself.
     """
     if relative in _chain or len(_chain) > _DEEPEST:
         raise UsageError(
             f"inherits from itself: {' -> '.join((*_chain, relative))}", where=str(tree.path(relative))
         )
+    if ("inherit", relative) in tree.kept:
+        kept: dict[str, Any] = tree.kept["inherit", relative]
+        return kept
+    composed = tree.kept["inherit", relative] = _compose(tree, relative, _chain)
+    return composed
+
+
+def _compose(tree: Tree, relative: str, chain: tuple[str, ...]) -> dict[str, Any]:
     own = dict(tree.yaml(relative))
     parents = own.pop("defaults", None)
     if parents is None:
@@ -35,7 +44,7 @@ def load(tree: Tree, relative: str, _chain: tuple[str, ...] = ()) -> dict[str, A
             raise UsageError(
                 f"names a parent that does not exist: {parent}", where=f"{tree.path(relative)} (defaults)"
             )
-        composed = merge(composed, load(tree, path, (*_chain, relative)))
+        composed = merge(composed, load(tree, path, (*chain, relative)))
     return merge(composed, own)
 
 
