@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -57,4 +57,13 @@ class Loop(Protocol):
 
     def steps(self, request: LevelRequest, context: LoopContext) -> tuple[Step, ...]:
         """The ordered steps of one requested level."""
+        ...
+
+
+@runtime_checkable
+class VerifiedLoop(Protocol):
+    """A loop that runs from a checkout, and can tell from its files whether a step would be accepted there."""
+
+    def verify(self, step: Step, context: LoopContext) -> tuple[Finding, ...]:
+        """What in ``step`` this checkout would reject, ignore or not run, from its files alone."""
         ...

@@ -96,7 +96,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     ``claim`` is what a pass may be said to have validated; ``planned_steps`` the last training step that the
     metrics must show (None where the step does not train); ``config`` is where the resolved configuration
-    stands; ``skip_reason`` makes it Skipped without a run.
+    stands; ``skip_reason`` makes it Skipped without a run; ``substitutions`` say what stands in for something
+    that the checkout no longer has.
     """
 
     id: str
@@ -113,6 +114,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     limitations: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     skip_reason: str = ""
+    substitutions: tuple[str, ...] = ()
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

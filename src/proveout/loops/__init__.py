@@ -12,6 +12,8 @@ from proveout.domain.loop import Loop
 
 LOOPS: dict[str, str] = {
     "bench": "proveout.loops.bench",
+    "nemo-rl": "proveout.loops.nemo_rl",
+    "verl": "proveout.loops.verl",
 }
 
 

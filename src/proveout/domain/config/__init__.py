@@ -1,0 +1,1 @@
+"""Configuration trees as the stacks compose them, resolved without importing a stack."""

@@ -1,0 +1,156 @@
+"""Command-line overrides, applied under struct mode as Hydra applies them.
+
+``key=value`` needs a key that exists, ``+key=value`` one that does not, ``++key=value`` takes both and ``~key``
+deletes. Source of the rules: Hydra ``hydra/_internal/config_loader_impl.py``.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from proveout.domain.config.interpolate import ABSENT, raw
+from proveout.domain.config.values import ValueProblem, parse_value
+from proveout.domain.errors import nearest
+
+
+class Override(msgspec.Struct, frozen=True):
+    """One override word. ``sign`` is '', '+', '++' or '~'."""
+
+    text: str
+    sign: str
+    key: str
+    value: Any = None
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a word is rejected (or has no effect): ``kind`` is syntax, unknown, exists or type."""
+
+    kind: str
+    text: str
+    key: str
+    what: str
+    remedy: str = ""
+
+
+def parse(text: str) -> Override | Problem:
+    """The override that a word holds, or what is wrong with it."""
+    sign = next((mark for mark in ("++", "+", "~") if text.startswith(mark)), "")
+    key, equals, value = text[len(sign) :].partition("=")
+    key = key.strip()
+    if not key or (not equals and sign != "~"):
+        return Problem(
+            kind="syntax", text=text, key=key, what=f"{text!r} is no override", remedy="write it as key=value"
+        )
+    if not all(part.replace("-", "_").replace("@", "_").replace("/", "_").replace("$", "_").isidentifier()
+               or part.isdigit() for part in key.split(".")):
+        return Problem(kind="syntax", text=text, key=key, what=f"{key!r} is no dotted key")
+    try:
+        return Override(text, sign, key, parse_value(value) if equals else None)
+    except ValueProblem as problem:
+        return Problem(kind="syntax", text=text, key=key, what=f"the value of {key} does not parse: {problem}")
+
+
+def apply(config: dict[str, Any], words: Iterable[str]) -> tuple[dict[str, Any], list[Problem]]:
+    """``config`` with all overrides applied in order, and what is wrong with those that were left out."""
+    result: dict[str, Any] = copy.deepcopy(config)
+    problems: list[Problem] = []
+    for word in words:
+        override = parse(word)
+        problem = override if isinstance(override, Problem) else _apply_one(result, override)
+        if problem:
+            problems.append(problem)
+    return result, problems
+
+
+def _apply_one(config: dict[str, Any], override: Override) -> Problem | None:
+    current = raw(config, override.key)
+    match override.sign:
+        case "~":
+            if current is ABSENT:
+                return _unknown(config, override)
+            _parent(config, override.key).pop(override.key.rpartition(".")[2], None)
+            return None
+        case "+":
+            if current is not ABSENT and current is not None and not isinstance(override.value, dict | list):
+                return Problem(
+                    kind="exists", text=override.text, key=override.key,
+                    what=f"{override.key} exists already, so + is refused",
+                    remedy=f"drop the +, or write ++{override.key}=...",
+                )
+        case "":
+            if current is ABSENT:
+                return _unknown(config, override)
+            if isinstance(current, bool) and not isinstance(override.value, bool | None) and (
+                not isinstance(override.value, str) or "$" not in override.value
+            ):
+                _set(config, override)
+                return Problem(
+                    kind="type", text=override.text, key=override.key,
+                    what=f"{override.key} is true or false in the tree, and {override.value!r} is neither",
+                )
+    _set(config, override)
+    return None
+
+
+def _set(config: dict[str, Any], override: Override) -> None:
+    parent = _parent(config, override.key, create=True)
+    leaf = override.key.rpartition(".")[2]
+    if isinstance(parent, list):
+        if leaf.isdigit() and int(leaf) < len(parent):
+            parent[int(leaf)] = override.value
+        return
+    old = parent.get(leaf)
+    if isinstance(old, dict) and isinstance(override.value, dict):
+        old.update(override.value)
+    else:
+        parent[leaf] = override.value
+
+
+def _parent(config: dict[str, Any], key: str, create: bool = False) -> Any:
+    node: Any = config
+    for part in key.split(".")[:-1]:
+        if isinstance(node, list):
+            node = node[int(part)] if part.isdigit() and int(part) < len(node) else {}
+            continue
+        following = node.get(part)
+        if not isinstance(following, dict | list):
+            following = {}
+            if create:
+                node[part] = following
+        node = following
+    return node
+
+
+def _unknown(config: Mapping[str, Any], override: Override) -> Problem:
+    known = ""
+    parts = override.key.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        if isinstance(raw(config, ".".join(parts[:length])), dict):
+            known = ".".join(parts[:length])
+            break
+    scope = raw(config, known) if known else config
+    unknown = parts[len(known.split(".")) if known else 0]
+    guess = nearest(unknown, [str(name) for name in scope])
+    if not guess:
+        guess = nearest(override.key, list(keys(config)))
+    elif known:
+        guess = guess.replace("'", f"'{known}.", 1)
+    return Problem(
+        kind="unknown", text=override.text, key=override.key,
+        what=f"no key {override.key}" + (f" ({known} has no {unknown})" if known else "") + guess,
+        remedy=f"correct the key; only a key that the code reads beside its files may be added with ++{override.key}=...",
+    )
+
+
+def keys(config: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """All dotted leaf keys."""
+    for name, value in config.items():
+        full = f"{prefix}.{name}" if prefix else str(name)
+        if isinstance(value, dict) and value:
+            yield from keys(value, full)
+        else:
+            yield full
