@@ -191,17 +191,20 @@ class BatchReader:
         tags = rows.data[:, layout.tag.start : layout.tag.stop]
         sound = (tags == tags[lead][group]).all(axis=1)
         sound &= np.array([self._intact(data, int(rows.starts[i]), rows.size) for i in lead])[group]
-        steps, values, wall = _numbers(rows.data, layout)
-        by_group = np.argsort(group, kind="stable")
-        cuts = np.cumsum(np.bincount(group, minlength=len(lead)))[:-1]
-        for index, picked in zip(lead, np.split(by_group, cuts), strict=True):
-            use = picked[sound[picked]]
-            if len(use):
-                tag = tags[index].tobytes()
-                if layout.tensor:
-                    self._plugins.setdefault(tag, wire.SCALARS_PLUGIN)
-                name = tag.decode("utf-8", "replace")
-                pieces.append(Piece(name, rows.members[use], steps[use], values[use], wall[use]))
+        wanted = np.flatnonzero(sound)
+        wanted = wanted[np.argsort(group[wanted], kind="stable")]
+        steps, values, wall = (column[wanted] for column in _numbers(rows.data, layout))
+        order = rows.members[wanted]
+        ends = np.cumsum(np.bincount(group[wanted], minlength=len(lead))).tolist()
+        for index, begin, end in zip(lead.tolist(), [0, *ends], ends, strict=False):
+            if begin == end:
+                continue
+            tag = tags[index].tobytes()
+            if layout.tensor:
+                self._plugins.setdefault(tag, wire.SCALARS_PLUGIN)
+            name = tag.decode("utf-8", "replace")
+            part = slice(begin, end)
+            pieces.append(Piece(name, order[part], steps[part], values[part], wall[part]))
         left: NDArray[Any] = rows.members[~sound]
         return left
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from proveout.capture.events import frames, wire
 from proveout.capture.events.crc import LengthCheck, masked
+from proveout.capture.events.predict import HEADER_SIZE, Predictor
 from proveout.capture.reading import Points, Reading
 from proveout.domain.finding import Severity
 
@@ -35,6 +36,7 @@ class EventReader:
         self.lost = False
         self._lengths_ok = LengthCheck()
         self._plugins: dict[bytes, bytes] = {}
+        self._predictor = Predictor()
         self._batch: BatchReader | None = None
 
     def read_new(self, limit: int | None = None) -> None:
@@ -95,7 +97,8 @@ class EventReader:
         """Read the whole records of ``data``, over damage where it ends in ``data``; the bytes used."""
         pos = 0
         while True:
-            scan = frames.scan(data, pos, self._lengths_ok, predict=len(data) - pos >= _PREDICT_FROM)
+            large = len(data) - pos >= _PREDICT_FROM
+            scan = frames.scan(data, pos, self._lengths_ok, self._predictor if large else None)
             self._take(data, scan)
             pos = scan.stopped
             if scan.why is not frames.Stop.DAMAGED:
@@ -115,7 +118,7 @@ class EventReader:
             found = frames.resync(data, 0, self._lengths_ok)
             if found is not None:
                 return at + found
-            keep = min(len(data), frames.HEADER_SIZE - 1)
+            keep = min(len(data), HEADER_SIZE - 1)
             at += len(data) - keep
             data = data[len(data) - keep :]
         return None
@@ -145,7 +148,7 @@ class EventReader:
                 return wire.record(payload, 0, length, self._plugins)
             except wire.WireError as error:
                 why = f"a record is no event ({error}) and was left out"
-        self.reading.note("events.corrupt", why, offset=self.offset + start - frames.HEADER_SIZE)
+        self.reading.note("events.corrupt", why, offset=self.offset + start - HEADER_SIZE)
         return None
 
     def _keep(self, record: wire.Record) -> None:
@@ -188,9 +191,12 @@ class EventReader:
             self.reading.other_tags.update(record.others)
             if record.restart:
                 self._restart(record.step)
+        walls = []
         for tag, piece in ordered(pieces, single):
             points = self.reading.points.setdefault(tag, Points())
             points.extend(piece.steps.tobytes(), piece.values.tobytes(), piece.wall.tobytes())
-            finite = piece.wall[np.isfinite(piece.wall)]
-            if len(finite):
-                self.reading.seen(float(finite.min()), float(finite.max()))
+            walls.append(piece.wall)
+        wall = np.concatenate(walls) if walls else np.empty(0)
+        wall = wall[np.isfinite(wall)]
+        if len(wall):
+            self.reading.seen(float(wall.min()), float(wall.max()))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from proveout.capture.events.crc import LengthCheck
 from proveout.capture.events.file import EventReader
-from proveout.capture.events.frames import HEADER, HEADER_SIZE, MAX_RECORD
+from proveout.capture.events.frames import MAX_RECORD
+from proveout.capture.events.predict import HEADER, HEADER_SIZE
 from proveout.capture.reader import Reader
 from proveout.capture.reading import Reading
 
