@@ -81,3 +81,9 @@ class Attempt:
 def attempt(tmp_path: Path) -> Callable[..., Evidence]:
     """Makes evidence in its own directory."""
     return Attempt(tmp_path / "attempt")
+
+
+@pytest.fixture
+def attempts(tmp_path: Path) -> Callable[[str], Attempt]:
+    """A builder of evidence for each name, so that one attempt can be related to another."""
+    return lambda name: Attempt(tmp_path / name)

@@ -9,4 +9,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("proveout.cli.report", "Print the report of a run."),
     "runs": ("proveout.cli.runs", "List the runs of this directory."),
     "dump": ("proveout.cli.dump", "Write the scalars of event files as JSON (as json_dump_tb_logs.py does)."),
+    "check": ("proveout.cli.check", "Check metric expressions (as check_metrics.py does)."),
+    "compare": ("proveout.cli.compare", "Compare two runs or metric files; write a golden file."),
+    "judge": ("proveout.cli.judge", "Judge a finished run again from its evidence."),
 }

@@ -55,12 +55,12 @@ def _findings(outcome: Outcome, evidence: Evidence) -> Iterator[Finding]:
         Citation(what="the check as given", text=outcome.check),
     )
     if not outcome.passed:
-        kind = "refused" if outcome.refused else "non-finite" if outcome.offending else "failed"
+        kind = "refused" if outcome.refused else "non-finite" if outcome.non_finite else "failed"
         yield say.error(
             f"checks.{kind}",
             f"{outcome.check}: {outcome.message}, value {outcome.value}",
             evidence=cites,
-            boundary=Boundary.NUMERICS if outcome.offending else None,
+            boundary=Boundary.NUMERICS if outcome.non_finite else None,
             remedy="a check that fails after the steps ran is a failure of the change, not of the harness",
         )
     if outcome.vacuous:

@@ -29,14 +29,14 @@ def weights_moved(evidence: Evidence, params: Mapping[str, Any]) -> CriterionRes
     """
     wanted = msgspec.convert(dict(params), Params)
     loop, table = evidence.step.coverage.loop, evidence.metrics
-    for role, least in (("weight_delta", 0.0), ("pushed_norm", None), ("kl", wanted.kl)):
+    for role, least in (("weight_delta", 0.0), ("pushed_norm", None), ("reference_kl", wanted.kl)):
         series = roles.playing(role, loop, table)
         if series:
             found = [_moved(tag, one, least) for tag, one in series.items()]
             held = tuple(item for item in found if isinstance(item, Citation))
             wrong = tuple(item for item in found if isinstance(item, Finding))
             return CriterionResult(
-                kind="weights_moved", findings=() if held and role == "kl" else wrong, held=held
+                kind="weights_moved", findings=() if held and role == "reference_kl" else wrong, held=held
             )
     unknown = say.error(
         "weights_moved.unknown",

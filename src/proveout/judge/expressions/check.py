@@ -12,6 +12,7 @@ from proveout.judge.expressions.data import Data, View
 from proveout.judge.expressions.errors import ExpressionError, RefusedError
 from proveout.judge.expressions.evaluate import Evaluator, truth
 from proveout.judge.expressions.notes import notes
+from proveout.judge.expressions.offending import breaking
 from proveout.judge.expressions.show import shown
 from proveout.judge.expressions.syntax import parse
 from proveout.judge.expressions.vacuous import cannot_fail
@@ -22,7 +23,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     ``value`` is what was compared (``N/A`` where nothing could be); ``message`` says why it failed;
     ``vacuous`` why it could not have failed; ``notes`` what to know about the value; ``series`` are the tags
-    that were judged and ``offending`` the steps at fault, by tag; ``refused`` when nothing was evaluated.
+    that were judged and ``offending`` the steps at fault, by tag. ``non_finite``: a series held NaN or
+    infinity; ``refused``: the expression was not evaluated at all.
     """
 
     check: str
@@ -33,6 +35,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     series: tuple[str, ...] = ()
     offending: dict[str, tuple[int, ...]] = {}
+    non_finite: bool = False
     refused: bool = False
 
 
@@ -69,6 +72,8 @@ def check_one(data: Data, text: str, config: Mapping[str, Any] | None = None) ->
     elif not problem and not holds:
         problem = "condition evaluated to False"
     offending = {tag: tuple(s for s in steps if isinstance(s, int)) for tag, steps in bad.items()}
+    if problem:
+        offending = breaking(tree, evaluator) | offending
     return Outcome(
         check=text,
         passed=not problem,
@@ -78,6 +83,7 @@ def check_one(data: Data, text: str, config: Mapping[str, Any] | None = None) ->
         notes=notes(tree, evaluator),
         series=tuple(judged),
         offending=offending,
+        non_finite=bool(bad),
     )
 
 

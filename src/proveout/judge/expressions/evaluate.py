@@ -167,7 +167,7 @@ class Evaluator:
         left = self.value(node.left)
         for how, side in zip(node.ops, node.comparators, strict=True):
             right = self.value(side)
-            if not _holds(how, left, right):
+            if not holds(how, left, right):
                 return False
             left = right
         return True
@@ -216,7 +216,8 @@ def truth(value: Any) -> bool:
     return value
 
 
-def _holds(how: ast.cmpop, left: Any, right: Any) -> bool:
+def holds(how: ast.cmpop, left: Any, right: Any) -> bool:
+    """Whether ``left how right``. Raises ExpressionError for what cannot be compared."""
     if isinstance(how, ast.In | ast.NotIn):
         if isinstance(right, View):
             inside = str(left) in right.index()

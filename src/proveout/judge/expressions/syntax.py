@@ -9,6 +9,7 @@ import ast
 import math
 import warnings
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from proveout.domain.errors import nearest
 from proveout.judge.expressions.errors import RefusedError
@@ -63,7 +64,14 @@ def parse(text: str) -> ast.expr:
     helpers, ``data[...]`` with further indices, tuples and lists, ``.values()``, ``.items()``, ``.keys()``
     and one comprehension level.
     """
-    text = text.strip()
+    skipped = len(text) - len(text.lstrip())
+    try:
+        return _parse(text.strip())
+    except RefusedError as error:
+        raise RefusedError(error.what, error.column and error.column + skipped) from None
+
+
+def _parse(text: str) -> ast.expr:
     if len(text) > MAX_LENGTH:
         raise RefusedError(f"{len(text)} characters, {MAX_LENGTH} are the most")
     _check_nesting(text)
@@ -75,13 +83,22 @@ def parse(text: str) -> ast.expr:
         raise RefusedError(f"not an expression: {error.msg}", error.offset) from None
     except (RecursionError, MemoryError, ValueError) as error:
         raise RefusedError(f"not an expression: {error}") from None
-    for count, (node, depth, bound) in enumerate(_walk(tree, 0, frozenset()), 1):
+    for count, part in enumerate(_walk(tree), 1):
         if count > MAX_NODES:
-            raise RefusedError(f"more than {MAX_NODES} parts", _column(node))
-        if depth > MAX_DEPTH:
-            raise RefusedError(f"nested deeper than {MAX_DEPTH}", _column(node))
-        _check(node, bound)
+            raise RefusedError(f"more than {MAX_NODES} parts", part.column)
+        if part.depth > MAX_DEPTH:
+            raise RefusedError(f"nested deeper than {MAX_DEPTH}", part.column)
+        _check(part)
     return tree
+
+
+class _Part(NamedTuple):
+    """A node of the tree: its depth, the nearest column, the names that loops around it bind."""
+
+    node: ast.AST
+    depth: int
+    column: int | None
+    bound: frozenset[str]
 
 
 def _check_nesting(text: str) -> None:
@@ -92,26 +109,22 @@ def _check_nesting(text: str) -> None:
             raise RefusedError(f"brackets nested deeper than {MAX_DEPTH}", index + 1)
 
 
-def _walk(node: ast.AST, depth: int, bound: frozenset[str]) -> Iterator[tuple[ast.AST, int, frozenset[str]]]:
-    stack = [(node, depth, bound)]
+def _walk(tree: ast.AST) -> Iterator[_Part]:
+    stack = [_Part(tree, 0, 1, frozenset())]
     while stack:
-        current, level, names = stack.pop()
-        if isinstance(current, (ast.GeneratorExp, ast.ListComp)):
-            targets = [
-                n.id for g in current.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)
-            ]
-            names = names | frozenset(targets)
-        yield current, level, names
-        stack += [(child, level + 1, names) for child in ast.iter_child_nodes(current)]
+        part = stack.pop()
+        node, depth, column, bound = part
+        offset = getattr(node, "col_offset", None)
+        column = column if offset is None else offset + 1
+        if isinstance(node, (ast.GeneratorExp, ast.ListComp)):
+            bound |= {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
+        yield _Part(node, depth, column, bound)
+        children = [_Part(child, depth + 1, column, bound) for child in ast.iter_child_nodes(node)]
+        stack += reversed(children)
 
 
-def _column(node: ast.AST) -> int | None:
-    offset = getattr(node, "col_offset", None)
-    return None if offset is None else offset + 1
-
-
-def _check(node: ast.AST, bound: frozenset[str]) -> None:
-    column = _column(node)
+def _check(part: _Part) -> None:
+    node, _, column, bound = part
     if isinstance(node, (*_OPERATORS, *_CONTEXT)):
         return
     if not isinstance(node, _ALLOWED):
@@ -140,6 +153,8 @@ def _check_constant(value: object, column: int | None) -> None:
 
 def _check_call(node: ast.Call, column: int | None) -> None:
     if isinstance(node.func, ast.Attribute):
+        if node.func.attr not in METHODS:
+            raise RefusedError(f"the attribute .{node.func.attr} is not allowed", column)
         if node.args or node.keywords:
             raise RefusedError(f".{node.func.attr}() takes nothing", column)
     elif not isinstance(node.func, ast.Name) or node.func.id not in HELPERS:

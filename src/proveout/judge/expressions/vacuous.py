@@ -148,12 +148,15 @@ def _of_tag(tag: str, config: Mapping[str, Any]) -> Range:
     if bound is None:
         return _ANY
     low, high = bound.get("low", -math.inf), bound.get("high", math.inf)
-    below, above = config.get(bound.get("low_key", "")), config.get(bound.get("high_key", ""))
-    if isinstance(below, (int, float)):
-        low = 1 - below
-    if isinstance(above, (int, float)):
-        high = 1 + above
+    below, above = _set(config, bound, "low_keys"), _set(config, bound, "high_keys")
+    low = low if below is None else 1 - below
+    high = high if above is None else 1 + above
     return Range(low, high, f"{tag}: {bound['why']}")
+
+
+def _set(config: Mapping[str, Any], bound: Mapping[str, Any], keys: str) -> float | None:
+    values = (config.get(key) for key in bound.get(keys, ()))
+    return next((value for value in values if isinstance(value, (int, float))), None)
 
 
 def sentinel(tag: str) -> float | None:
