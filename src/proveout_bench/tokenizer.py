@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 PAD, EOS, UNK = "<|pad|>", "<|eos|>", "<|unk|>"
 CHARACTERS = string.digits + string.ascii_lowercase + " +-*/=:?.,()"
+BYTE_LEVEL_SPACE = "\u0120"
 TOKENIZER_CONFIG = {
     "tokenizer_class": "PreTrainedTokenizerFast",
     "pad_token": PAD,
@@ -39,19 +40,23 @@ class Tokenizer(Protocol):
 
 
 class CharacterTokenizer:
-    """One token for each character of ``CHARACTERS``, after padding, end and unknown."""
+    """One token for each character of ``CHARACTERS``, after padding, end and unknown.
+
+    A byte-level BPE without merges, because transformers gives every Qwen2 checkpoint the byte-level splitting of
+    Qwen2's own tokenizer, whatever its tokenizer.json says; this one reads the same either way.
+    """
 
     pad_id: int = 0
     eos_ids: tuple[int, ...] = (1,)
 
     def __init__(self) -> None:
-        from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers
+        from tokenizers import AddedToken, decoders, models, pre_tokenizers
         from tokenizers import Tokenizer as Fast
 
-        vocabulary = {token: index for index, token in enumerate([PAD, EOS, UNK, *CHARACTERS])}
-        self._fast = Fast(models.WordLevel(vocabulary, unk_token=UNK))
-        self._fast.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
-        self._fast.decoder = decoders.Fuse()
+        pieces = [PAD, EOS, UNK, *CHARACTERS.replace(" ", BYTE_LEVEL_SPACE)]
+        self._fast = Fast(models.BPE({token: index for index, token in enumerate(pieces)}, [], unk_token=UNK))
+        self._fast.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        self._fast.decoder = decoders.ByteLevel()
         self._fast.add_special_tokens([AddedToken(token, special=True) for token in (PAD, EOS, UNK)])
 
     def __len__(self) -> int:

@@ -1,55 +1,9 @@
-"""Starts the bench loop as users do, and reads what it leaves."""
+"""One long run, shared by the tests that only read it."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-
 import pytest
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A bench process that ended."""
-
-    status: int
-    out: str
-    err: str
-    folder: Path
-
-    def series(self) -> dict[str, dict[int, float]]:
-        """All scalars of the run: tag -> step -> value."""
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-        events = EventAccumulator(str(self.folder / "tensorboard"))
-        events.Reload()
-        return {
-            tag: {point.step: point.value for point in events.Scalars(tag)}
-            for tag in events.Tags()["scalars"]
-        }
-
-
-def bench(*words: str, folder: Path = Path(), prepare: Callable[[], None] | None = None) -> Finished:
-    """``python -m proveout_bench WORDS...`` in a fresh process."""
-    done = subprocess.run(
-        [sys.executable, "-m", "proveout_bench", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
-        preexec_fn=prepare,
-        env={**os.environ, "NO_COLOR": "1"},
-    )
-    return Finished(done.returncode, done.stdout, done.stderr, folder)
-
-
-def grpo(folder: Path, *words: str, prepare: Callable[[], None] | None = None) -> Finished:
-    """A ``grpo`` run that writes to ``folder``."""
-    return bench("grpo", f"output_dir={folder}", *words, folder=folder, prepare=prepare)
+from tests.bench.runs import Finished, grpo
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import bench
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.bench.runs import bench
 
 from proveout_bench.config.model_dir import check_model_dir
 from proveout_bench.config.overrides import apply, leaves

@@ -15,7 +15,12 @@ GEN = [[-1.0, -2.0, -0.5], [-3.0, -0.25, -9.0]]
 PREV = [[-1.5, -1.75, -0.5], [-2.0, -0.5, -1.0]]
 CUR = [[-1.25, -2.5, -0.75], [-2.5, -0.125, -4.0]]
 MASK = [[1, 1, 1], [1, 1, 0]]
-VALID = [(g, p, c) for gs, ps, cs, ms in zip(GEN, PREV, CUR, MASK) for g, p, c, m in zip(gs, ps, cs, ms) if m]
+VALID = [
+    (g, p, c)
+    for gs, ps, cs, ms in zip(GEN, PREV, CUR, MASK, strict=True)
+    for g, p, c, m in zip(gs, ps, cs, ms, strict=True)
+    if m
+]
 
 
 def tensors() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:

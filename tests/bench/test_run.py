@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Finished, bench, grpo
+from tests.bench.runs import Finished, bench, grpo
 
 pytestmark = pytest.mark.real
 

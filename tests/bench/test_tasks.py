@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from proveout_bench.config.schema import Task
 from proveout_bench.registry import TASKS, load
 from proveout_bench.tasks.base import Prompt
-from proveout_bench.tokenizer import CHARACTERS, CharacterTokenizer
+from proveout_bench.tokenizer import CHARACTERS, CharacterTokenizer, CheckpointTokenizer
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,23 @@ def test_prompts_repeat_with_the_seed_and_fit_the_alphabet(name: str) -> None:
     one, two, other = (task.prompts(random.Random(seed), 20) for seed in (5, 5, 6))
     assert one == two != other
     assert all(tokenizer.decode(tokenizer.encode(prompt.text)) == prompt.text for prompt in one)
+
+
+def test_a_character_outside_the_alphabet_becomes_unknown_and_vanishes() -> None:
+    tokenizer = CharacterTokenizer()
+    assert tokenizer.encode("a~") == [*tokenizer.encode("a"), 2]
+    assert tokenizer.decode(tokenizer.encode("a~")) == "a"
+
+
+def test_transformers_reads_the_saved_tokenizer_as_it_was(tmp_path: Path) -> None:
+    own = CharacterTokenizer()
+    own.save(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "qwen2"}')
+    loaded = CheckpointTokenizer(str(tmp_path))
+    assert (loaded.eos_ids, loaded.pad_id, len(loaded)) == (own.eos_ids, own.pad_id, len(own))
+    for text in ("digits after 42: ", "12+30=", " a  b ", CHARACTERS):
+        assert loaded.encode(text) == own.encode(text)
+        assert loaded.decode(own.encode(text)) == text
 
 
 @given(st.text(alphabet=CHARACTERS, max_size=40))

@@ -77,7 +77,7 @@ class Runtime:
     """Where and how the program computes. ``threads`` is part of what makes a run repeat bit for bit."""
 
     device: Literal["cpu", "cuda"] = "cpu"
-    threads: Count = 2
+    threads: Count = 1
     deterministic: bool = True
 
 
