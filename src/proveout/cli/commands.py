@@ -9,4 +9,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("proveout.cli.report", "Print the report of a run."),
     "runs": ("proveout.cli.runs", "List the runs of this directory."),
     "dump": ("proveout.cli.dump", "Write the scalars of event files as JSON (as json_dump_tb_logs.py does)."),
+    "history": ("proveout.cli.history", "What happened before: trends and regressions."),
+    "unit": ("proveout.cli.unit", "NeMo-RL's documented unit test configurations; no test is no success."),
+    "assets": ("proveout.cli.assets", "Prepare test assets once, and reuse them by content."),
+    "typecheck": ("proveout.cli.typecheck", "Static typing with the checkout's own checker."),
 }
