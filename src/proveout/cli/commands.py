@@ -12,4 +12,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("proveout.cli.check", "Check metric expressions (as check_metrics.py does)."),
     "compare": ("proveout.cli.compare", "Compare two runs or metric files; write a golden file."),
     "judge": ("proveout.cli.judge", "Judge a finished run again from its evidence."),
+    "history": ("proveout.cli.history", "What happened before: trends and regressions."),
+    "unit": ("proveout.cli.unit", "NeMo-RL's documented unit test configurations; no test is no success."),
+    "assets": ("proveout.cli.assets", "Prepare test assets once, and reuse them by content."),
+    "typecheck": ("proveout.cli.typecheck", "Static typing with the checkout's own checker."),
 }

@@ -22,7 +22,9 @@ _PLACES = ("tests/unit/unit_results", "unit_results")
 @click.argument("directory", required=False, type=click.Path(path_type=Path))
 @click.option("--metric", multiple=True, metavar="NAME", help="Only these metrics (* and ? match).")
 @click.option("--test", "tests", multiple=True, metavar="TEST", help="Only tests whose id contains this.")
-@click.option("--last", default=20, show_default=True, type=click.IntRange(1), help="Earlier sessions to use.")
+@click.option(
+    "--last", default=20, show_default=True, type=click.IntRange(1), help="Earlier sessions to use."
+)
 @click.option("--at-least", default=5, show_default=True, type=click.IntRange(2), help="... and the fewest.")
 @click.option("--sigmas", default=4.0, show_default=True, help="Robust deviations that count as moved.")
 @click.option("--min-change", default=0.1, show_default=True, help="Share of the median that counts, too.")
@@ -66,11 +68,7 @@ def command(
     if not loaded.sessions:
         raise UsageError("holds no results file", where=str(where), remedy="run tests that use the tracker")
     rule = Rule(last=last, at_least=at_least, sigmas=sigmas, min_change=min_change)
-    found = [
-        trend
-        for trend in trends(loaded.sessions, rule, _ways(worse))
-        if _wanted(trend, metric, tests)
-    ]
+    found = [trend for trend in trends(loaded.sessions, rule, _ways(worse)) if _wanted(trend, metric, tests)]
     regressed = [trend for trend in found if trend.state is State.REGRESSED]
     decided = [trend for trend in found if trend.state is not State.UNDECIDED]
     verdict = Verdict.FAIL if regressed else Verdict.PASS if decided else Verdict.BLOCKED

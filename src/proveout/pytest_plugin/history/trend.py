@@ -84,7 +84,7 @@ def trends(
         good = [each for each in past if each.outcome in _GOOD_OUTCOMES]
         metrics = {metric: None for each in (*good, test) for metric in each.metrics}
         found += [
-            _metric_trend(name, metric, test, good, rule, (overrides or {}).get(metric) or worse_of(metric))
+            _metric_trend(name, metric, test, good, rule=rule, overrides=overrides or {})
             for metric in metrics
         ]
     return [trend for trend in found if trend is not None]
@@ -103,14 +103,19 @@ def _outcome_trend(name: str, test: Test, past: Iterable[Test], rule: Rule) -> T
         state = State.IMPROVED
     values = tuple(float(outcome in _GOOD_OUTCOMES) for outcome in (*known, test.outcome))
     reason = f"{known[-1]} before, {test.outcome} now" if state in (State.REGRESSED, State.IMPROVED) else ""
-    return Trend(
-        test=name, metric="(outcome)", state=state, values=values, worse=Worse.LOWER, reason=reason
-    )
+    return Trend(test=name, metric="(outcome)", state=state, values=values, worse=Worse.LOWER, reason=reason)
 
 
 def _metric_trend(
-    name: str, metric: str, test: Test, past: Sequence[Test], rule: Rule, worse: Worse
+    name: str,
+    metric: str,
+    test: Test,
+    past: Sequence[Test],
+    *,
+    rule: Rule,
+    overrides: Mapping[str, Worse],
 ) -> Trend | None:
+    worse = overrides.get(metric) or worse_of(metric)
     baseline = [each.metrics[metric] for each in past if metric in each.metrics][-rule.last :]
     finite = [value for value in baseline if math.isfinite(value)]
     value = test.metrics.get(metric)

@@ -1,0 +1,1 @@
+"""The steps around unit tests that a checkout documents: configurations, hermetic runs, assets, typing."""
