@@ -9,4 +9,5 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("proveout.cli.report", "Print the report of a run."),
     "runs": ("proveout.cli.runs", "List the runs of this directory."),
     "dump": ("proveout.cli.dump", "Write the scalars of event files as JSON (as json_dump_tb_logs.py does)."),
+    "impacted": ("proveout.cli.impacted", "List the tests that a change can reach, each with its reason."),
 }

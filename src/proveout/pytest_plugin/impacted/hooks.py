@@ -23,13 +23,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("proveout impacted", "tests that a change can reach")
     group.addoption("--impacted", action="store_true", help="run only tests that changed files can reach")
     group.addoption(
-        "--base", metavar="REV", default=None, help="with --impacted: changes since this commit, not since the last pass"
+        "--base",
+        metavar="REV",
+        default=None,
+        help="with --impacted: changes since this commit, not since the last pass",
     )
     group.addoption(
         "--impacted-explain", metavar="TEST", default=None, help="print why a test would run or not, and stop"
     )
     group.addoption(
-        "--impacted-rebuild", action="store_true", help="forget outcomes and the dependency graph, then start afresh"
+        "--impacted-rebuild",
+        action="store_true",
+        help="forget outcomes and the dependency graph, then start afresh",
     )
 
 
