@@ -25,7 +25,7 @@ def rebuild(start: Path) -> None:
 def in_controller(config: pytest.Config) -> Selector:
     """The selector of a session that runs alone or hands tests to workers."""
     combined = testmon.selecting(config)
-    analysis, brief = brief_for(Path(config.rootpath), config.getoption("base"), with_coverage=combined)
+    analysis, brief = brief_for(Path(config.rootpath), config.getoption("proveout_impacted_base", None), with_coverage=combined)
     return Selector(config, brief, analysis)
 
 
@@ -65,7 +65,7 @@ class Selector:
     def pytest_report_header(self) -> str:
         """One line: what changed and since when."""
         impact = self.decision.impact
-        base = self.config.getoption("base")
+        base = self.config.getoption("proveout_impacted_base", None)
         since = f"since {base}" if base else "since each test last passed"
         what = impact.everything or f"{len(impact.changes)} changed files {since}"
         return f"impacted: {what}" + ("; everything runs" if impact.everything else "")
