@@ -16,4 +16,5 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "unit": ("proveout.cli.unit", "NeMo-RL's documented unit test configurations; no test is no success."),
     "assets": ("proveout.cli.assets", "Prepare test assets once, and reuse them by content."),
     "typecheck": ("proveout.cli.typecheck", "Static typing with the checkout's own checker."),
+    "impacted": ("proveout.cli.impacted", "List the tests that a change can reach, each with its reason."),
 }

@@ -9,4 +9,5 @@ from __future__ import annotations
 pytest_plugins = (
     "proveout.pytest_plugin.tracking.hooks",
     "proveout.pytest_plugin.marks.hooks",
+    "proveout.pytest_plugin.impacted.hooks",
 )

@@ -13,8 +13,18 @@ import msgspec
 from proveout.domain.layout import STATE_DIR
 from proveout.pytest_plugin.impacted import tree
 from proveout.pytest_plugin.impacted.cache import FactCache, write_atomically
-from proveout.pytest_plugin.impacted.edges import SESSION, Edges, Kind, directory_node, edges_of, root_directories
-from proveout.pytest_plugin.impacted.edges import session_edges, session_node, test_edges
+from proveout.pytest_plugin.impacted.edges import (
+    SESSION,
+    Edges,
+    Kind,
+    directory_node,
+    edges_of,
+    root_directories,
+    session_edges,
+    session_node,
+    table_edges,
+    test_edges,
+)
 from proveout.pytest_plugin.impacted.facts import EMPTY, FACTS_VERSION, Facts, Flag
 from proveout.pytest_plugin.impacted.graph import Graph
 from proveout.pytest_plugin.impacted.index import Index
@@ -32,6 +42,7 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
     flags: int = 0
     skeleton: str = ""
     roots: tuple[str, ...] = ()
+    tables: dict[str, Edges] = {}
 
 
 class _Kept(msgspec.Struct):
@@ -85,7 +96,9 @@ def analyse_table(root: Path, table: tree.Table, *, in_git: bool, gone: Iterable
     paths = {**dict.fromkeys(gone, ""), **table}
     links = tree.linked_directories(root, table) if in_git else {}
     nodes = _nodes(root, table, paths, project, cache_dir)
-    return Analysis(root, in_git, table, project, nodes, _graph(nodes, links, project, paths), links, cache_dir)
+    return Analysis(
+        root, in_git, table, project, nodes, _graph(nodes, links, project, paths), links, cache_dir
+    )
 
 
 def with_gone(analysis: Analysis, gone: Iterable[str]) -> Analysis:
@@ -93,7 +106,9 @@ def with_gone(analysis: Analysis, gone: Iterable[str]) -> Analysis:
     missing = sorted(set(gone) - set(analysis.nodes))
     if not missing:
         return analysis
-    wider = analyse_table(analysis.root, analysis.table, in_git=analysis.in_git, gone=[*missing, *analysis.nodes])
+    wider = analyse_table(
+        analysis.root, analysis.table, in_git=analysis.in_git, gone=[*missing, *analysis.nodes]
+    )
     return replace(wider, table=analysis.table)
 
 
@@ -101,7 +116,9 @@ def _nodes(
     root: Path, table: tree.Table, paths: Mapping[str, str], project: Project, cache_dir: Path
 ) -> dict[str, Node]:
     kept = _read(cache_dir / GRAPH_FILE)
-    stale = {path: blob for path, blob in table.items() if path not in kept.nodes or kept.nodes[path].blob != blob}
+    stale = {
+        path: blob for path, blob in table.items() if path not in kept.nodes or kept.nodes[path].blob != blob
+    }
     cache = FactCache(cache_dir / FACTS_FILE) if stale else None
     facts = cache.facts(root, stale) if cache else {}
     roots = {path: facts[path].roots if path in facts else kept.nodes[path].roots for path in table}
@@ -119,7 +136,8 @@ def _nodes(
         if resolve_all or path in stale:
             one = facts.get(path, EMPTY)
             edges = edges_of(path, one, index, project)
-            nodes[path] = Node(table.get(path, ""), edges, one.flags, one.skeleton, one.roots)
+            tables = table_edges(path, one, index)
+            nodes[path] = Node(table.get(path, ""), edges, one.flags, one.skeleton, one.roots, tables)
         else:
             nodes[path] = kept.nodes[path]
     if resolve_all or stale:
@@ -129,19 +147,24 @@ def _nodes(
     return nodes
 
 
-def _graph(nodes: Mapping[str, Node], links: Mapping[str, str], project: Project, paths: Mapping[str, str]) -> Graph:
+def _graph(
+    nodes: Mapping[str, Node], links: Mapping[str, str], project: Project, paths: Mapping[str, str]
+) -> Graph:
     forward: dict[str, Edges] = {path: node.edges for path, node in nodes.items()}
+    tables = {name: edges for node in nodes.values() for name, edges in node.tables.items()}
+    plugins = session_edges(Index(paths), project) if project.plugins else {}
     tests = [path for path in paths if project.is_test(path)]
     for path in tests:
         forward[path] = {**forward[path], **test_edges(path, paths)}
+        forward[session_node(path, paths)] = dict(plugins)
+    for path, node in nodes.items():
+        if Flag.GLOBAL_HOOKS & Flag(node.flags) and path.rpartition("/")[2] == "conftest.py":
+            forward.setdefault(session_node(path, paths), dict(plugins))[path] = Kind.SESSION
     for link, target in links.items():
         forward[link] = {**forward.get(link, {}), directory_node(target): Kind.LINK}
-    hooks = [path for path, node in nodes.items() if Flag.GLOBAL_HOOKS & Flag(node.flags)]
-    for path in hooks:
-        if path.rpartition("/")[2] == "conftest.py":
-            forward.setdefault(session_node(path, paths), {})[path] = Kind.SESSION
-    forward.setdefault(SESSION, {}).update(session_edges(Index(paths), project) if project.plugins else {})
-    return Graph(forward, tests)
+    forward.update(tables)
+    acts = Flag.SPAWNS | Flag.DYNAMIC
+    return Graph(forward, tests, (path for path, node in nodes.items() if acts & Flag(node.flags)))
 
 
 def _key(paths: Iterable[str], roots: Iterable[str], project: Project) -> str:

@@ -19,11 +19,15 @@ def beyond_coverage(analysis: Analysis, impact: Impact, before: Table) -> set[st
     """Impacted test files that coverage cannot judge; ``before`` is the tree that the changes start from."""
     if impact.everything:
         return set(analysis.graph.tests)
-    opaque = {path: how for path, how in impact.changes.items() if not _bodies_only(analysis, path, how, before)}
+    opaque = {
+        path: how for path, how in impact.changes.items() if not _bodies_only(analysis, path, how, before)
+    }
     found = set(impact_of(analysis, opaque).files) if opaque else set()
     visible = set(impact.changes) - set(opaque)
     for test in set(impact.files) - found:
-        if _leaves_the_process(analysis, test) or not visible & analysis.graph.closure(test, _IN_PROCESS.__contains__):
+        if _leaves_the_process(analysis, test) or not visible & analysis.graph.closure(
+            test, _IN_PROCESS.__contains__
+        ):
             found.add(test)
     return found
 

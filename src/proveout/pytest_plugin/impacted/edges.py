@@ -55,6 +55,8 @@ def _all(path: str, facts: Facts, index: Index, project: Project) -> Iterator[tu
     yield from _imports(path, facts, index)
     yield from ((Kind.PACKAGE, target) for target in _package(path, index))
     yield from _strings(path, facts, flags, index, project)
+    for name in facts.whole:
+        yield from ((Kind.STRING, node) for node in _table_nodes(path, name, facts, index))
     for name in facts.paths:
         yield from ((Kind.DATA, target) for target in index.files(name, near))
     for place in facts.places:
@@ -73,8 +75,38 @@ def _all(path: str, facts: Facts, index: Index, project: Project) -> Iterator[tu
 def _imports(path: str, facts: Facts, index: Index) -> Iterator[tuple[Kind, str]]:
     near = parent(path)
     for name in facts.imports:
-        targets = index.relative(name, path) if name.startswith(".") else index.module(name, near)
+        if name.startswith("*"):
+            targets = index.ending(name[2:])
+        else:
+            targets = index.relative(name, path) if name.startswith(".") else index.module(name, near)
         yield from ((Kind.IMPORT, target) for target in targets)
+
+
+def table_edges(path: str, facts: Facts, index: Index) -> dict[str, Edges]:
+    """Edges of the constant tables of a file: what using such a table as a whole may load.
+
+    A name that is only a key is no edge of the file itself: whoever looks it up holds the name too.
+    """
+    found: dict[str, Edges] = {}
+    for table, keys in facts.tables.items():
+        edges: Edges = {}
+        for key in keys:
+            if key.startswith("#"):
+                edges.update({node: Kind.STRING for node in _table_nodes(path, key[1:], facts, index)})
+            else:
+                edges.update({target: Kind.STRING for target in index.module(key)})
+        found[table_node(path, table)] = edges
+    return found
+
+
+def table_node(path: str, name: str) -> str:
+    """The node that stands for all keys of a constant table."""
+    return f"{path}#{name}"
+
+
+def _table_nodes(path: str, name: str, facts: Facts, index: Index) -> list[str]:
+    """Tables of that name in the file itself and in the files that it imports."""
+    return [table_node(place, name) for place in (path, *(target for _, target in _imports(path, facts, index)))]
 
 
 def _package(path: str, index: Index) -> list[str]:
@@ -147,7 +179,7 @@ def test_edges(path: str, paths: Mapping[str, str]) -> Edges:
         for place in ancestors(path)
         if (name := f"{place}/conftest.py" if place else "conftest.py") in paths
     }
-    return {**found, SESSION: Kind.SESSION, session_node(path, paths): Kind.SESSION}
+    return {**found, session_node(path, paths): Kind.SESSION}
 
 
 def root_directories(roots: Mapping[str, tuple[str, ...]], project: Project, index: Index) -> set[str]:

@@ -6,7 +6,7 @@ from enum import IntFlag
 
 import msgspec
 
-FACTS_VERSION = 1
+FACTS_VERSION = 4
 """Raised whenever extraction changes, so that cached facts of an older version are read again."""
 
 
@@ -48,6 +48,10 @@ class Facts(msgspec.Struct, frozen=True, array_like=True):
     """Paths that Python code puts together, as ``places.Place.text``."""
     roots: tuple[str, ...] = ()
     """Places put on the module search path, in the same form."""
+    tables: dict[str, tuple[str, ...]] = {}
+    """Constant tables by name: dotted names that are only their keys, and ``#NAME`` for a table taken into one."""
+    whole: tuple[str, ...] = ()
+    """Constants that the file uses otherwise than by looking one key up, so that any key may be used."""
     flags: int = 0
     skeleton: str = ""
     """Hash of a Python file without the bodies of its functions: equal means that only bodies differ."""

@@ -10,6 +10,9 @@ from proveout.pytest_plugin.impacted.edges import Edges, Kind, directory_node, i
 from proveout.pytest_plugin.impacted.index import ancestors, parent
 
 
+_PROGRAMS = (".py", ".sh", ".bash")
+
+
 @dataclass(frozen=True)
 class Step:
     """One link of a chain: ``source`` depends on ``target`` in the way of ``kind``."""
@@ -22,24 +25,44 @@ class Step:
 class Graph:
     """Files, session and directories as nodes; ``forward[a][b]`` is the kind of the edge by which a depends on b."""
 
-    def __init__(self, forward: Mapping[str, Edges], tests: Iterable[str]) -> None:
+    def __init__(
+        self, forward: Mapping[str, Edges], tests: Iterable[str], executing: Iterable[str] = ()
+    ) -> None:
         self.forward = forward
         self.tests = frozenset(tests)
+        self._flagged = frozenset(executing)
+        self._executes: dict[str, bool] = {}
         self._places: dict[str, list[str]] = {}
         self.backward: dict[str, list[str]] = {}
         for source, edges in forward.items():
             for target in edges:
                 self.backward.setdefault(target, []).append(source)
 
-    def dependents(self, node: str) -> list[str]:
-        """Nodes with an edge to ``node`` or to a directory above it."""
+    def dependents(self, node: str, *, changed: bool = True) -> list[str]:
+        """Nodes with an edge to ``node`` or to a directory above it.
+
+        A program that did not change itself matters to a reader only if the reader can run it: reading its text
+        does not load what it imports.
+        """
         found = self.backward.get(node, [])
-        if node.endswith("/") or is_session(node):
+        if node.endswith("/") or is_session(node) or "#" in node:
             return found
         through = self._readers(parent(node))
-        if not through:
-            return found
-        return found + ([one for one in through if one in self.tests] if node in self.tests else through)
+        if node in self.tests:
+            through = [one for one in through if one in self.tests]
+        if not changed and node.endswith(_PROGRAMS):
+            found = [one for one in found if self.forward[one][node] is not Kind.DATA or self.executes(one)]
+            through = [one for one in through if self.executes(one)]
+        return found + through if through else found
+
+    def executes(self, node: str) -> bool:
+        """Whether a file may run what it names: tests, and code that starts processes or imports by name."""
+        if node not in self._executes:
+            loads = self.closure(node, lambda kind: kind in {Kind.IMPORT, Kind.PACKAGE})
+            self._executes[node] = (
+                node in self.tests or not node.endswith(".py") or not self._flagged.isdisjoint(loads)
+            )
+        return self._executes[node]
 
     def _readers(self, directory: str) -> list[str]:
         """Nodes with an edge to a directory or one above it."""
@@ -54,7 +77,7 @@ class Graph:
         pending = deque(toward)
         while pending:
             node = pending.popleft()
-            for source in self.dependents(node):
+            for source in self.dependents(node, changed=toward[node] == node):
                 if source not in toward:
                     toward[source] = node
                     pending.append(source)

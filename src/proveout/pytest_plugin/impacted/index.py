@@ -103,6 +103,13 @@ class Index:
                 return found
         return []
 
+    def ending(self, tail: str) -> tuple[str, ...]:
+        """Files of every module whose dotted name ends in ``tail``."""
+        end = "/" + tail.replace(".", "/")
+        stem = end.rpartition("/")[2]
+        ends = (f"{end}.py", f"{end}/__init__.py")
+        return tuple(path for path in self._by_stem.get(stem, ()) if ("/" + path).endswith(ends))
+
     def relative(self, name: str, path: str) -> tuple[str, ...]:
         """Files of a relative import (leading dots) written in ``path``."""
         level = len(name) - len(name.lstrip("."))
@@ -172,7 +179,9 @@ class Index:
         start = "/".join(([base] if base else []) + parts[:fixed])
         rest = parts[fixed:]
         if not rest:
-            return ([start] if start in self.paths else []), ([start] if start in self.directories or not start else [])
+            return ([start] if start in self.paths else []), (
+                [start] if start in self.directories or not start else []
+            )
         if start and start not in self.directories:
             return [], []
         if all(set(part) <= {"*"} for part in rest):

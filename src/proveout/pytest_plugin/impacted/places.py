@@ -6,10 +6,33 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-_SAME = {"Path", "PurePath", "resolve", "absolute", "abspath", "realpath", "expanduser", "str", "fspath", "as_posix"}
+_SAME = {
+    "Path",
+    "PurePath",
+    "resolve",
+    "absolute",
+    "abspath",
+    "realpath",
+    "expanduser",
+    "str",
+    "fspath",
+    "as_posix",
+}
 _JOIN = {"join", "joinpath"}
 _LIST_METHODS = {"glob", "rglob", "iterdir", "iglob", "listdir", "scandir", "walk"}
-_OPENED = {"open", "Path", "PurePath", "listdir", "scandir", "walk", "glob", "iglob", "isdir", "exists", "chdir"}
+_OPENED = {
+    "open",
+    "Path",
+    "PurePath",
+    "listdir",
+    "scandir",
+    "walk",
+    "glob",
+    "iglob",
+    "isdir",
+    "exists",
+    "chdir",
+}
 _AT_ROOT = 98
 """Levels above any file: the root of the work tree."""
 _DEEPEST = 6
@@ -66,7 +89,9 @@ class PlaceReader:
             for node in ast.walk(call):
                 hidden.add(id(node))
                 if isinstance(node, ast.Name):
-                    hidden.update(id(inner) for value in self.values.get(node.id, ()) for inner in ast.walk(value))
+                    hidden.update(
+                        id(inner) for value in self.values.get(node.id, ()) for inner in ast.walk(value)
+                    )
             for argument in call.args:
                 roots.update(place.text() for place in self._evaluate(argument, 0) if place.certain)
         found: set[str] = set()
@@ -87,7 +112,12 @@ class PlaceReader:
     def _listed(self, call: ast.Call) -> Iterator[Place]:
         name = _name(call.func)
         method = isinstance(call.func, ast.Attribute) and name in {"glob", "rglob", "iterdir", "walk"}
-        module = isinstance(call.func, ast.Attribute) and _name(call.func.value) in {"os", "glob", "ast", "fnmatch"}
+        module = isinstance(call.func, ast.Attribute) and _name(call.func.value) in {
+            "os",
+            "glob",
+            "ast",
+            "fnmatch",
+        }
         if module and isinstance(call.func, ast.Attribute) and _name(call.func.value) == "ast":
             return
         if method and not module and isinstance(call.func, ast.Attribute):
@@ -123,7 +153,11 @@ class PlaceReader:
             return self._attribute(node, depth)
         if isinstance(node, ast.Subscript):
             levels = node.slice.value if isinstance(node.slice, ast.Constant) else _AT_ROOT
-            if _name(node.value) == "parents" and isinstance(node.value, ast.Attribute) and isinstance(levels, int):
+            if (
+                _name(node.value) == "parents"
+                and isinstance(node.value, ast.Attribute)
+                and isinstance(levels, int)
+            ):
                 return [base.above(levels + 1) for base in self._evaluate(node.value.value, depth + 1)]
             return [Place(None, certain=False)]
         if isinstance(node, ast.Call):
@@ -162,7 +196,13 @@ class PlaceReader:
             return [Place(1)]
         if name in {"dirname", "with_name"} | _SAME | _JOIN:
             inner = node.args[0] if node.args else method
-            own_method = method is not None and name in {"resolve", "absolute", "joinpath", "as_posix", "with_name"}
+            own_method = method is not None and name in {
+                "resolve",
+                "absolute",
+                "joinpath",
+                "as_posix",
+                "with_name",
+            }
             source = method if own_method or (name == "expanduser" and not node.args) else inner
             if source is None:
                 return [Place(_AT_ROOT)]

@@ -11,17 +11,54 @@ from proveout.pytest_plugin.impacted.facts import Facts, Flag
 from proveout.pytest_plugin.impacted.places import PlaceReader, is_listing, is_path_expression
 from proveout.pytest_plugin.impacted.text import DOTTED, WORD, imports_in, paths_in, text_facts
 
-_LISTING = {"glob", "rglob", "iglob", "iterdir", "listdir", "walk", "scandir", "files", "contents", "list_templates"}
+_LISTING = {
+    "glob",
+    "rglob",
+    "iglob",
+    "iterdir",
+    "listdir",
+    "walk",
+    "scandir",
+    "files",
+    "contents",
+    "list_templates",
+}
 _WALKING = {"iter_modules", "walk_packages"}
-_IMPORTING = {"import_module", "__import__", "importorskip", "run_module", "find_spec", "resolve_name", "reload"}
+_IMPORTING = {
+    "import_module",
+    "__import__",
+    "importorskip",
+    "run_module",
+    "find_spec",
+    "resolve_name",
+    "reload",
+}
 _LOADING = {"run_path", "spec_from_file_location", "SourceFileLoader", "exec_module", "locate"}
-_SPAWNING_MODULES = {"ray", "subprocess", "multiprocessing", "concurrent", "torch.multiprocessing", "pty", "pexpect"}
+_SPAWNING_MODULES = {
+    "ray",
+    "subprocess",
+    "multiprocessing",
+    "concurrent",
+    "torch.multiprocessing",
+    "pty",
+    "pexpect",
+}
 _SPAWNING = {
     "remote", "Popen", "Process", "Pool", "ProcessPoolExecutor", "spawn", "fork", "posix_spawn", "system", "popen",
     "create_subprocess_exec", "create_subprocess_shell", "check_call", "check_output", "getoutput", "execv", "execvp",
     "pytester", "testdir", "runpytest_subprocess",
 }  # fmt: skip
-_OWN_PLACE = {"__file__", "__path__", "__spec__", "getcwd", "cwd", "resources", "rootpath", "rootdir", "invocation_params"}
+_OWN_PLACE = {
+    "__file__",
+    "__path__",
+    "__spec__",
+    "getcwd",
+    "cwd",
+    "resources",
+    "rootpath",
+    "rootdir",
+    "invocation_params",
+}
 _SESSION_HOOKS = {
     "pytest_configure", "pytest_unconfigure", "pytest_addoption", "pytest_sessionstart", "pytest_sessionfinish",
     "pytest_collection_modifyitems", "pytest_cmdline_main", "pytest_load_initial_conftests", "pytest_plugin_registered",
@@ -51,6 +88,8 @@ def python_facts(source: bytes) -> Facts:
         paths=tuple(sorted(reader.paths)),
         places=tuple(sorted(places)),
         roots=tuple(sorted(roots)),
+        tables={name: tuple(sorted(keys)) for name, keys in sorted(reader.tables.items())},
+        whole=tuple(sorted(reader.whole)),
         flags=int(reader.flags),
         skeleton=_skeleton(tree, source),
     )
@@ -96,6 +135,9 @@ class _Reader:
         self.paths: set[str] = set()
         self.places = PlaceReader()
         self.flags = Flag(0)
+        self.tables: dict[str, set[str]] = {}
+        self.whole: set[str] = set()
+        self._looked_up: set[int] = set()
         self._pending: set[str] = set()
         self._handlers = {
             ast.Import: self._import,
@@ -107,6 +149,8 @@ class _Reader:
             ast.Attribute: self._attribute,
             ast.Name: self._name,
             ast.AnnAssign: self._annotated,
+            ast.Subscript: self._subscript,
+            ast.Compare: self._compare,
             ast.Assign: self._assign,
             ast.List: self._sequence,
             ast.Tuple: self._sequence,
@@ -146,6 +190,8 @@ class _Reader:
         self.imports.update(module + separator + alias.name for alias in node.names if alias.name != "*")
 
     def _constant(self, node: ast.Constant) -> None:
+        if id(node) in self._looked_up:
+            return
         if isinstance(node.value, str):
             self._text(node.value)
         elif isinstance(node.value, bytes) and len(node.value) < 20_000:
@@ -157,7 +203,7 @@ class _Reader:
         if WORD.fullmatch(text):
             self.words.add(text)
             return
-        self.names.update(DOTTED.findall(text))
+        self._dotted(text)
         self.paths.update(paths_in(text))
         if "import" in text or "-m" in text:
             self.imports.update(imports_in(text))
@@ -165,10 +211,16 @@ class _Reader:
         if ":" in text and WORD.fullmatch(text.partition(":")[0]):
             self.words.add(text.partition(":")[0])
 
+    def _dotted(self, text: str) -> None:
+        """Names in a string that holds nothing but names: a sentence that mentions one loads nothing."""
+        parts = text.split()
+        if len(parts) < 2 or all(DOTTED.fullmatch(part) for part in parts):
+            self.names.update(DOTTED.findall(text))
+
     def _joined(self, node: ast.JoinedStr) -> ast.AST | None:
         whole = "".join(_literal(part) or "*" for part in node.values)
         self.paths.update(paths_in(whole))
-        self.names.update(DOTTED.findall(whole))
+        self._dotted(whole)
         self.imports.update(imports_in(whole))
         return None
 
@@ -178,7 +230,10 @@ class _Reader:
 
     def _call(self, node: ast.Call) -> None:
         name = _called(node.func)
-        if name in _LISTING and not (isinstance(node.func, ast.Attribute) and _called(node.func.value) == "ast"):
+        self._table_call(node)
+        if name in _LISTING and not (
+            isinstance(node.func, ast.Attribute) and _called(node.func.value) == "ast"
+        ):
             self.flags |= Flag.LISTS
         if name in _WALKING:
             self.flags |= Flag.WALKS_PACKAGES
@@ -220,10 +275,15 @@ class _Reader:
             if _literal(value) is None and not isinstance(value, ast.BinOp):
                 self.flags |= Flag.BUILDS_NAMES
         if isinstance(value, ast.JoinedStr) and _literal(value.values[0]) is None:
-            self.flags |= Flag.BUILDS_NAMES
+            tail = _literal(value.values[-1]) or ""
+            if tail.startswith(".") and tail.strip("."):
+                self.imports.add("*" + tail)
+            else:
+                self.flags |= Flag.BUILDS_NAMES
 
     def _attribute(self, node: ast.Attribute) -> None:
         self._place({node.attr})
+        self._used(node, node.attr)
         if node.attr in {"remote", "pytester"}:
             self.flags |= Flag.SPAWNS
         if node.attr in _WALKING:
@@ -231,6 +291,7 @@ class _Reader:
 
     def _name(self, node: ast.Name) -> None:
         self._place({node.id})
+        self._used(node, node.id)
         if node.id in {"pytester", "testdir"}:
             self.flags |= Flag.SPAWNS
 
@@ -249,8 +310,45 @@ class _Reader:
         if node.value is not None:
             self._value(node.target, node.value)
 
+    def _subscript(self, node: ast.Subscript) -> None:
+        self._looked_up.add(id(node.value))
+
+    def _compare(self, node: ast.Compare) -> None:
+        for operator, right in zip(node.ops, node.comparators, strict=True):
+            if isinstance(operator, ast.In | ast.NotIn):
+                self._looked_up.add(id(right))
+
+    def _table_call(self, node: ast.Call) -> None:
+        """``TABLE.get(key)`` looks up one key; ``TABLE.update(OTHER)`` takes the keys of another table in."""
+        if not (isinstance(node.func, ast.Attribute) and _called(node.func.value).isupper()):
+            return
+        if node.func.attr in {"get", "pop", "setdefault", "update", "__contains__", "__getitem__"}:
+            self._looked_up.add(id(node.func.value))
+        if node.func.attr == "update":
+            for argument in node.args:
+                if _called(argument).isupper():
+                    self._looked_up.add(id(argument))
+                    self.tables.setdefault(_called(node.func.value), set()).add("#" + _called(argument))
+
+    def _table(self, name: str, value: ast.Dict) -> None:
+        keys = self.tables.setdefault(name, set())
+        for key, item in zip(value.keys, value.values, strict=True):
+            text = _literal(key) if key is not None else None
+            if text is not None and DOTTED.fullmatch(text):
+                keys.add(text)
+                self._looked_up.add(id(key))
+            elif key is None and _called(item).isupper():
+                keys.add("#" + _called(item))
+                self._looked_up.add(id(item))
+
+    def _used(self, node: ast.Name | ast.Attribute, name: str) -> None:
+        if name.isupper() and isinstance(node.ctx, ast.Load) and id(node) not in self._looked_up:
+            self.whole.add(name)
+
     def _value(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Name):
+            if target.id.isupper() and isinstance(value, ast.Dict):
+                self._table(target.id, value)
             self.places.values.setdefault(target.id, []).append(value)
             if target.id in self._pending:
                 self._built(value)

@@ -25,7 +25,7 @@ def rebuild(start: Path) -> None:
 def in_controller(config: pytest.Config) -> Selector:
     """The selector of a session that runs alone or hands tests to workers."""
     combined = testmon.selecting(config)
-    analysis, brief = brief_for(Path(config.rootpath), config.getoption("base"), with_coverage=combined)
+    analysis, brief = brief_for(Path(config.rootpath), config.getoption("proveout_impacted_base", None), with_coverage=combined)
     return Selector(config, brief, analysis)
 
 
@@ -44,7 +44,9 @@ class Selector:
         self.combined = testmon.selecting(config)
         self.saved = True
         arguments = [str(argument) for argument in config.args]
-        self._partial = {self._file(Path(argument.partition("::")[0])) for argument in arguments if "::" in argument}
+        self._partial = {
+            self._file(Path(argument.partition("::")[0])) for argument in arguments if "::" in argument
+        }
         self._sees_all = not (config.getoption("lf", False) or config.getoption("override_ini", None))
 
     def _file(self, path: Path) -> str | None:
@@ -63,7 +65,7 @@ class Selector:
     def pytest_report_header(self) -> str:
         """One line: what changed and since when."""
         impact = self.decision.impact
-        base = self.config.getoption("base")
+        base = self.config.getoption("proveout_impacted_base", None)
         since = f"since {base}" if base else "since each test last passed"
         what = impact.everything or f"{len(impact.changes)} changed files {since}"
         return f"impacted: {what}" + ("; everything runs" if impact.everything else "")
@@ -137,8 +139,10 @@ class Selector:
         if text:
             self.seen.add(msgspec.json.decode(text, type=Seen))
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(
+        self, session: pytest.Session, exitstatus: int
+    ) -> Generator[None, object, object]:
         """Save outcomes; that nothing needed to run is success."""
         output = getattr(self.config, "workeroutput", None)
         if output is not None:
@@ -146,9 +150,11 @@ class Selector:
         if self.analysis is not None:
             table, place = self.analysis.table, self.analysis.cache_dir
             self.saved = record(place, table, self.decision, self.seen, self.outcomes)
+        result = yield
         left_out = self.seen.left_out or self.seen.ignored
         if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and left_out:
             session.exitstatus = pytest.ExitCode.OK
+        return result
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say what was left out, and when outcomes could not be saved."""

@@ -97,7 +97,10 @@ def record(cache_dir: Path, table: Table, decision: Decision, seen: Seen, outcom
     dropped = {
         test
         for test in state.tests
-        if (file := test.partition("::")[0]) not in table or (file in whole and test not in seen.tests and test != file)
+        if (file := test.partition("::")[0]) not in table
+        or (file in whole and test not in seen.tests and test != file)
     }
-    settled = {test: state.tests[test] for test in decision.settled if test in state.tests and test not in results}
+    settled = {
+        test: state.tests[test] for test in decision.settled if test in state.tests and test not in results
+    }
     return save_state(path, merged(state, table, results, settled, dropped))

@@ -81,7 +81,11 @@ def environment_id() -> str:
 
 
 def merged(
-    state: State, table: Table, outcomes: Mapping[str, Outcome], settled: Mapping[str, Record], dropped: set[str]
+    state: State,
+    table: Table,
+    outcomes: Mapping[str, Outcome],
+    settled: Mapping[str, Record],
+    dropped: set[str],
 ) -> State:
     """The state after a session that saw ``table``.
 

@@ -9,7 +9,9 @@ from proveout.pytest_plugin.impacted.facts import Facts, Flag
 DOTTED = re.compile(r"(?<![\w./-])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\.?|[A-Za-z_]\w*\.(?=[%{*]))")
 WORD = re.compile(r"[A-Za-z_][\w-]{0,59}")
 _TOKEN = re.compile(r"[\w./*?@+\-]+")
-_FROM = re.compile(r"\bfrom[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+\(?[ \t]*([\w*]+(?:[ \t]+as[ \t]+\w+)?(?:[ \t]*,[ \t]*\w+)*)")
+_FROM = re.compile(
+    r"\bfrom[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+\(?[ \t]*([\w*]+(?:[ \t]+as[ \t]+\w+)?(?:[ \t]*,[ \t]*\w+)*)"
+)
 _IMPORT = re.compile(r"\bimport[ \t]+([\w.]+(?:[ \t]*,[ \t]*[\w.]+)*)")
 _RUN_MODULE = re.compile(r"(?:^|\s)-m[ =]+([A-Za-z_][\w.]*)")
 

@@ -41,7 +41,10 @@ def at_base(root: Path, revision: str) -> Table:
 
     Raises UsageError when the revision does not exist in this repository.
     """
-    if revision.startswith("-") or _git(root, "rev-parse", "--verify", "-q", revision + "^{commit}", check=False) is None:
+    if (
+        revision.startswith("-")
+        or _git(root, "rev-parse", "--verify", "-q", revision + "^{commit}", check=False) is None
+    ):
         raise UsageError(
             f"no commit {revision!r} in this repository",
             where=str(root),
@@ -162,7 +165,11 @@ def _git(root: Path, *arguments: str, stdin: bytes | None = None, check: bool = 
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            ["git", "-C", str(root), *arguments], input=stdin, capture_output=True, env=environment, check=False
+            ["git", "-C", str(root), *arguments],
+            input=stdin,
+            capture_output=True,
+            env=environment,
+            check=False,
         )
     except OSError:
         return None
