@@ -21,7 +21,7 @@ def _loader() -> Any:
     import yaml
 
     base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    loader = type("Loader", (base,), {})
+    loader: Any = type("Loader", (base,), {})
     loader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("+-0123456789"))
     return loader
 

@@ -22,7 +22,12 @@ def finding(
 
 
 def from_problems(
-    step_id: str, problems: Iterable[Problem], renames: dict[str, str], *, file: str | None, line: int | None = None
+    step_id: str,
+    problems: Iterable[Problem],
+    renames: dict[str, str],
+    *,
+    file: str | None,
+    line: int | None = None,
 ) -> list[Finding]:
     """Findings for rejected overrides; a key that was renamed says what to write now."""
     found = []
@@ -57,8 +62,12 @@ def parallel_problems(world: int, sizes: dict[str, int], batch: int, micro: int)
     found = []
     expert = sizes.get("EP", 1) * sizes.get("ETP", tp) * pp
     if sizes.get("EP", 1) > 1 and (expert > world or world % expert):
-        found.append(f"EP {sizes['EP']} x ETP {sizes.get('ETP', tp)} x PP {pp} = {expert} does not divide {world} GPUs")
+        found.append(
+            f"EP {sizes['EP']} x ETP {sizes.get('ETP', tp)} x PP {pp} = {expert} does not divide {world} GPUs"
+        )
     data = world // model
     if batch and micro and batch % (micro * data):
-        found.append(f"global batch {batch} is no multiple of micro batch {micro} x data-parallel size {data}")
+        found.append(
+            f"global batch {batch} is no multiple of micro batch {micro} x data-parallel size {data}"
+        )
     return found

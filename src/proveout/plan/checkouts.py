@@ -77,7 +77,9 @@ def inspect(role: str, path: str) -> tuple[Checkout, tuple[Finding, ...]]:
     findings: list[Finding] = []
     if top and Path(top).resolve() != root.resolve():
         findings.append(
-            _finding("inside-other", role, path, f"lies inside another git tree ({top})", "give the root itself")
+            _finding(
+                "inside-other", role, path, f"lies inside another git tree ({top})", "give the root itself"
+            )
         )
     state = _status(root)
     submodules = _submodules(root, state.changed_submodules)
@@ -91,7 +93,8 @@ def inspect(role: str, path: str) -> tuple[Checkout, tuple[Finding, ...]]:
         return Checkout(role=role, path=path, commit=state.commit, branch=state.branch, submodules=submodules,
                         shallow=shallow), tuple(findings)  # fmt: skip
     try:
-        patch, too_large = working_patch(root, state.commit, state.untracked)
+        changed = bool(state.dirty or state.untracked)
+        patch, too_large = working_patch(root, state.commit, state.untracked) if changed else (b"", [])
     except UsageError as error:
         patch, too_large = b"", []
         findings.append(
@@ -154,7 +157,14 @@ def _submodules(root: Path, changed: Mapping[str, str]) -> tuple[Submodule, ...]
     if not (root / ".gitmodules").is_file():
         return ()
     found = []
-    for entry in names(git(root, "ls-files", "--stage", "-z")):
+    listed = [
+        line.partition("=")[2].strip()
+        for line in (root / ".gitmodules").read_text(encoding="utf-8", errors="replace").splitlines()
+        if line.strip().startswith("path")
+    ]
+    if not listed:
+        return ()
+    for entry in names(git(root, "ls-files", "--stage", "-z", "--", *listed)):
         fields, _, path = entry.partition("\t")
         if not fields.startswith("160000 "):
             continue
@@ -170,7 +180,11 @@ def working_patch(root: Path, commit: str, untracked: Iterable[str]) -> tuple[by
     Returns the patch and the names of files too large to be put in. Nothing in the tree is touched.
     """
     too_large = [name for name in untracked if _size(root / name) > LARGEST_DIRTY]
-    tracked = git(root, "diff", "--no-ext-diff", "--no-textconv", "--binary", commit or "--", "--") if commit else b""
+    tracked = (
+        git(root, "diff", "--no-ext-diff", "--no-textconv", "--binary", commit or "--", "--")
+        if commit
+        else b""
+    )
     if len(tracked) > LARGEST_DIRTY:
         changed = names(git(root, "diff", "--name-only", "-z", commit, "--"))
         too_large += [name for name in changed if _size(root / name) > LARGEST_DIRTY] or changed
@@ -240,7 +254,8 @@ def _state_findings(
                 _finding("submodule", role, f"{path}/{submodule.path}",
                          f"submodule {submodule.path} is {submodule.state} (pinned {submodule.pinned[:9]})",
                          f"git -C {path} submodule update --init {submodule.path}"
-                         if submodule.state == "uninitialised" else "")
+                         if submodule.state == "uninitialised" else "",
+                         Severity.NOTICE if submodule.state == "uninitialised" else Severity.WARNING)
             )  # fmt: skip
     return found
 

@@ -72,7 +72,9 @@ def read_family(bridge: Path, name: str, changed: tuple[str, ...], new: bool) ->
         natures.append("vlm")
     if any(_AUDIO.search(arch) for arch in found):
         natures.append("audio")
-    if any("Moe" in arch or "MoE" in arch for arch in found) or any(_MOE.search(_text(path)) for path in texts):
+    if any("Moe" in arch or "MoE" in arch for arch in found) or any(
+        _MOE.search(_text(path)) for path in texts
+    ):
         natures.append("moe")
     known = [entry for arch in found for entry in checkpoints() if arch.startswith(entry.arch)]
     return Family(

@@ -35,7 +35,9 @@ def git(where: Path, *words: str, ok: Sequence[int] = (0,)) -> bytes:
         raise BlockedError(f"git {words[0]} took more than {_TIMEOUT_S} s", where=str(where)) from error
     if done.returncode not in ok:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or [f"status {done.returncode}"]
-        reason = next((line for line in lines if line.startswith("fatal:")), lines[-1]).removeprefix("fatal: ")
+        reason = next((line for line in lines if line.startswith("fatal:")), lines[-1]).removeprefix(
+            "fatal: "
+        )
         remedy = ""
         if "dubious ownership" in reason:
             remedy = f"the tree belongs to another user: git config --global --add safe.directory {where}"

@@ -44,8 +44,8 @@ def read_change(change: Change, checkouts: Mapping[str, str]) -> Reading:
     ignored: dict[str, list[str]] = {}
     touched: dict[str, list[ChangedFile]] = {}
     for role in change.whole:
-        for rule in path_rules(role):
-            asks += [ask for ask in _asks(rule.levels, rule.variants, f"the whole {role} checkout is under test", role)
+        for each in path_rules(role):
+            asks += [ask for ask in _asks(each.levels, each.variants, f"the whole {role} checkout is under test", role)
                      if (ask.loop, ask.level) not in OPTIONAL]  # fmt: skip
     for file in change.files:
         rule = rule_for(file.role, file.path)
@@ -101,7 +101,9 @@ def _family(name: str, changed: list[ChangedFile], checkouts: Mapping[str, str])
     folder = bridge / "src/megatron/bridge/models" / name
     paths = tuple(file.path for file in changed)
     added = {file.path for file in changed if file.status == "added"}
-    on_disk = {path.relative_to(bridge).as_posix() for path in folder.rglob("*.py")} if folder.is_dir() else set()
+    on_disk = (
+        {path.relative_to(bridge).as_posix() for path in folder.rglob("*.py")} if folder.is_dir() else set()
+    )
     new = bool(added) and (on_disk <= added) and all(file.status == "added" for file in changed)
     return read_family(bridge, name, paths, new)
 

@@ -26,7 +26,12 @@ def raw(config: Any, key: str) -> Any:
     for part in key.split("."):
         if isinstance(node, Mapping) and part in node:
             node = node[part]
-        elif isinstance(node, Sequence) and not isinstance(node, str) and part.isdigit() and int(part) < len(node):
+        elif (
+            isinstance(node, Sequence)
+            and not isinstance(node, str)
+            and part.isdigit()
+            and int(part) < len(node)
+        ):
             node = node[int(part)]
         else:
             return ABSENT
@@ -67,7 +72,9 @@ def _resolve(config: Mapping[str, Any], at: str, value: Any, budget: int) -> Any
         elif isinstance(result, Mapping | list):
             return Unresolved(value)
         else:
-            value = value[: match.start()] + ("null" if result is None else str(result)) + value[match.end() :]
+            value = (
+                value[: match.start()] + ("null" if result is None else str(result)) + value[match.end() :]
+            )
     return value
 
 

@@ -6,7 +6,9 @@ import re
 from typing import Any
 
 _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*)\Z")
-_FLOAT = re.compile(r"[+-]?(?:(?:\d[\d_]*)?\.\d[\d_]*|\d[\d_]*\.?)(?:[eE][+-]?\d+)?\Z|[+-]?(?:inf|nan)\Z", re.IGNORECASE)
+_FLOAT = re.compile(
+    r"[+-]?(?:(?:\d[\d_]*)?\.\d[\d_]*|\d[\d_]*\.?)(?:[eE][+-]?\d+)?\Z|[+-]?(?:inf|nan)\Z", re.IGNORECASE
+)
 _WORDS: dict[str, Any] = {"null": None, "true": True, "false": False}
 _CLOSING = {"[": "]", "{": "}", "(": ")"}
 _DEEPEST = 64
@@ -24,7 +26,9 @@ def parse_value(text: str) -> Any:
     """
     parts = _split(text, ",")
     if len(parts) > 1:
-        raise ValueProblem("a comma outside brackets and quotes asks for a sweep of several runs; quote the value")
+        raise ValueProblem(
+            "a comma outside brackets and quotes asks for a sweep of several runs; quote the value"
+        )
     return _one(text.strip(), 0)
 
 
@@ -64,7 +68,9 @@ def _items(inner: str) -> list[str]:
 
 def _split(text: str, separator: str) -> list[str]:
     """``text`` cut at ``separator`` outside quotes and brackets."""
-    parts, start, stack, quote, escaped = [], 0, [], "", False
+    parts: list[str] = []
+    stack: list[str] = []
+    start, quote, escaped = 0, "", False
     for at, char in enumerate(text):
         if escaped:
             escaped = False

@@ -11,7 +11,9 @@ from proveout.domain.tree import Tree
 from proveout.loops.shell import ShellCommand, read
 
 _ENTRY = re.compile(r"(?:^|/)(examples/[\w/]*run_\w+\.py)$")
-_DEFAULT_CONFIG = re.compile(r"[\"']configs[\"']\s*,\s*[\"']([\w./-]+\.yaml)[\"']|[\"'/]configs/([\w./-]+\.yaml)")
+_DEFAULT_CONFIG = re.compile(
+    r"[\"']configs[\"']\s*,\s*[\"']([\w./-]+\.yaml)[\"']|[\"'/]configs/([\w./-]+\.yaml)"
+)
 _OVERRIDE = re.compile(r"(?:\+\+?)?[A-Za-z_][\w.]*=|~[A-Za-z_]")
 _TRAPPED = re.compile(r"rm\s+-rf\s+(.*)")
 

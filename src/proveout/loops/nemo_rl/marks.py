@@ -46,7 +46,8 @@ def _read(tree: Tree, relative: str) -> TestFile:
     of_module = frozenset(
         mark
         for node in module.body
-        if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "pytestmark" for target in node.targets)
+        if isinstance(node, ast.Assign)
+        and any(getattr(target, "id", "") == "pytestmark" for target in node.targets)
         for mark in _marks(node.value)
     )
     return TestFile(relative, tuple(_tests(module.body, of_module)))

@@ -76,7 +76,9 @@ def _from_script(variant: Variant, context: LoopContext, tree: Tree) -> Step:
     if not tree.exists(path):
         stand_in = tree.nearest(path, [f"{SCRIPTS}/*.sh"])
         if not stand_in or not _is_megatron(tree, stand_in):
-            return _skipped(variant, f"{path} does not exist in this checkout, and no other script stands in for it")
+            return _skipped(
+                variant, f"{path} does not exist in this checkout, and no other script stands in for it"
+            )
         substitutions.append(f"{path} does not exist in this checkout: {stand_in} stands in for it")
         path = stand_in
     script = read_script(tree, path)
@@ -133,8 +135,12 @@ def _step(
     last = runs[-1] if runs else None
     gpus = max((run.gpus for run in runs), default=variant.gpus)
     nodes = max((run.nodes for run in runs), default=1)
-    planned = variant.steps if variant.steps is not None and not variant.recipe else last.steps if last else None
-    judged: list[Criterion] = [Criterion(kind="checks", params={"expressions": list(checks)})] if checks else []
+    planned = (
+        variant.steps if variant.steps is not None and not variant.recipe else last.steps if last else None
+    )
+    judged: list[Criterion] = (
+        [Criterion(kind="checks", params={"expressions": list(checks)})] if checks else []
+    )
     judged += criteria
     expected = {"policy.megatron_cfg.enabled": True, **variant.backend}
     judged.append(Criterion(kind="backend", params={"expect": expected}))
@@ -164,7 +170,7 @@ def _step(
 
 
 def _limitations(variant: Variant, context: LoopContext, run: ResolvedRun | None) -> list[str]:
-    found = []
+    found: list[str] = []
     if run is None:
         return found
     for side in ("policy.generation.vllm_cfg.enforce_eager",):
@@ -215,7 +221,9 @@ def _rooted(criteria: tuple[Criterion, ...], folder: str) -> tuple[Criterion, ..
 
 def _absolute(params: dict[str, Any], folder: str) -> dict[str, Any]:
     return {
-        key: {**value, "path": str(Path(folder, value["path"]))} if isinstance(value, dict) and "path" in value else value
+        key: {**value, "path": str(Path(folder, value["path"]))}
+        if isinstance(value, dict) and "path" in value
+        else value
         for key, value in params.items()
     }
 
@@ -246,5 +254,6 @@ def unknown_option(context: LoopContext) -> None:
     for name in context.options:
         if name not in known and not name.isupper():
             raise UsageError(
-                f"loop {NAME} has no option {name!r}{nearest(name, known)}", remedy=f"options: {', '.join(known)}"
+                f"loop {NAME} has no option {name!r}{nearest(name, known)}",
+                remedy=f"options: {', '.join(known)}",
             )

@@ -78,8 +78,13 @@ def _script(step: Step, read: CommandRead, tree: Tree, saves: bool) -> list[Find
             finding("script.no-overrides", step.id, "the script does not pass words on, so overrides have no effect",
                     file=read.script)
         )  # fmt: skip
-    kept = [run for run in script.runs for word in run.overrides
-            if word.startswith("checkpointing.checkpoint_dir=") and word.partition("=")[2] in script.removed_at_exit]
+    kept = [
+        run
+        for run in script.runs
+        for word in run.overrides
+        if word.startswith("checkpointing.checkpoint_dir=")
+        and word.partition("=")[2] in script.removed_at_exit
+    ]
     if kept and saves:
         found.append(
             finding("script.checkpoint-removed", step.id, "the script deletes its checkpoint when it ends, so nothing "
@@ -95,7 +100,9 @@ def _overrides(step: Step, run: ResolvedRun, tree: Tree) -> list[Finding]:
     for word in run.words:
         override = parse(word)
         key = getattr(override, "key", "")
-        if getattr(override, "sign", "") in ("+", "++") and not _is_read(str(tree.root), key.rpartition(".")[2]):
+        if getattr(override, "sign", "") in ("+", "++") and not _is_read(
+            str(tree.root), key.rpartition(".")[2]
+        ):
             now = renamed(key, gone)
             found.append(
                 finding("override.unread", step.id, f"nothing in the checkout reads {key}: the override is accepted and "
@@ -176,7 +183,10 @@ def _generation_gpus(run: ResolvedRun) -> int:
 
 
 def _tp_is_safe(run: ResolvedRun, micro: int) -> bool:
-    return run.number("policy.logprob_batch_size", micro) == micro or run.get("loss_fn.force_on_policy_ratio") is True
+    return (
+        run.number("policy.logprob_batch_size", micro) == micro
+        or run.get("loss_fn.force_on_policy_ratio") is True
+    )
 
 
 def _selection(step: Step, words: tuple[str, ...], tree: Tree) -> list[Finding]:
@@ -232,7 +242,11 @@ def _conflicts(text: str) -> frozenset[frozenset[str]]:
 
 @cache
 def _source(root: str) -> bytes:
-    parts = [path.read_bytes() for folder in ("nemo_rl", "examples") for path in sorted(Path(root, folder).rglob("*.py"))]
+    parts = [
+        path.read_bytes()
+        for folder in ("nemo_rl", "examples")
+        for path in sorted(Path(root, folder).rglob("*.py"))
+    ]
     return b"\n".join(parts)
 
 

@@ -41,7 +41,9 @@ class SymbolRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def first_match(self, lines: tuple[str, ...]) -> str:
         """The first changed line that holds one of the words, or ''. Comment lines do not count."""
         pattern = _any_of(self.words)
-        return next((line for line in lines if not line.lstrip().startswith("#") and pattern.search(line)), "")
+        return next(
+            (line for line in lines if not line.lstrip().startswith("#") and pattern.search(line)), ""
+        )
 
 
 @cache
