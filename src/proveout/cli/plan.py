@@ -75,8 +75,8 @@ def command(
 ) -> int:
     """Which levels of which loops a change needs, why, and the exact commands in these checkouts.
 
-    PATHS name changed files or directories; without them the change is read from git. Nothing is started and nothing
-    in a checkout is written. Exit status 2 when an override would be rejected.
+    PATHS name changed files or directories; without them the change is read from git. Nothing is started
+    and nothing in a checkout is written. Exit status 2 when an override would be rejected.
     """
     import msgspec
 
@@ -92,11 +92,20 @@ def command(
         return _explain(explain, checkouts, as_json)
     planned = make_plan(
         PlanRequest(
-            checkouts=checkouts, loops=loops, base=base, patch=patch, paths=paths, whole=whole, model=model,
-            gpus=gpus, levels=parse_choices(levels, "--level"), add=parse_choices(add, "--add"),
-            overrides=overrides, options=_settings(settings, loops or tuple(checkouts)),
+            checkouts=checkouts,
+            loops=loops,
+            base=base,
+            patch=patch,
+            paths=paths,
+            whole=whole,
+            model=model,
+            gpus=gpus,
+            levels=parse_choices(levels, "--level"),
+            add=parse_choices(add, "--add"),
+            overrides=overrides,
+            options=_settings(settings, loops or tuple(checkouts)),
         )
-    )  # fmt: skip
+    )
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(as_data(planned)), indent=2))
     elif commands:

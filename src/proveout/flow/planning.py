@@ -11,11 +11,12 @@ from pathlib import Path
 import msgspec
 
 from proveout import loops
-from proveout.domain.checkout import MCORE_IN_BRIDGE, Checkout, Drift
+from proveout.domain.checkout import Checkout, Drift
 from proveout.domain.errors import UsageError, nearest
-from proveout.domain.finding import Finding, Severity, Where
+from proveout.domain.finding import Finding, Severity
 from proveout.domain.loop import LoopContext, VerifiedLoop
 from proveout.domain.step import LevelRequest, Plan, Step
+from proveout.plan.around import around
 from proveout.plan.bridge_tests import bridge_tests
 from proveout.plan.change import Change, ChangedFile, from_git, from_patch, from_paths
 from proveout.plan.checkouts import inspect
@@ -30,10 +31,11 @@ WITHOUT_COMPARISON = {"plan.checkout.not-git", "plan.checkout.no-index", "plan.c
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a plan is wanted for.
 
-    ``loops`` empty: those whose checkout is given, else ``bench``. ``levels`` replaces what the change asks for,
-    ``add`` adds to it. Of ``paths``, ``patch`` and ``whole`` at most one is given; else the change is what differs
-    from ``base`` (default: the merge base with the default branch). ``options`` are settings by loop; ``overrides``
-    are words for a loop, ``LOOP:key=value`` where the plan has several.
+    ``loops`` empty: those whose checkout is given, else ``bench``. ``levels`` replaces what the change asks
+    for,
+    ``add`` adds to it. Of ``paths``, ``patch`` and ``whole`` at most one is given; else the change is what
+    differs from ``base`` (default: the merge base with the default branch). ``options`` are settings by loop;
+    ``overrides`` are words for a loop, ``LOOP:key=value`` where the plan has several.
     """
 
     checkouts: dict[str, str] = {}
@@ -53,7 +55,10 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan with what it was made from. ``drift`` compares NeMo-RL's vendored Bridge with the one under test."""
+    """A plan with what it was made from.
+
+    ``drift`` compares NeMo-RL's vendored Bridge with the one under test.
+    """
 
     plan: Plan
     checkouts: tuple[Checkout, ...]
@@ -65,8 +70,8 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
 def make_plan(request: PlanRequest) -> Planned:
     """The plan for a request. Nothing in a checkout is written.
 
-    Raises UsageError for what was asked for wrongly: an unknown loop, level, variant, option or revision, a path
-    outside the checkouts, a checkout whose change cannot be told.
+    Raises UsageError for what was asked for wrongly: an unknown loop, level, variant, option or revision, a
+    path outside the checkouts, a checkout whose change cannot be told.
     """
     names = _loops(request)
     with ThreadPoolExecutor(max_workers=8) as pool:
@@ -82,7 +87,7 @@ def make_plan(request: PlanRequest) -> Planned:
     model = request.model or family_model(reading.families)
     contexts = {name: _context(request, name, names, model) for name in names}
     findings = [finding for _, found in inspected.values() for finding in found]
-    findings += _around(request, drift, change)
+    findings += around(request.checkouts, drift, change, explicit=bool(request.levels))
     for name in names:
         findings += loops.get(name).check(contexts[name])
     wanted = list(_requests(request, names, reading))
@@ -90,8 +95,15 @@ def make_plan(request: PlanRequest) -> Planned:
     findings += found
     first = next((item for item in wanted if item.loop in WITH_CHECKOUT), None)
     if "bridge" in request.checkouts and first:
-        own = bridge_tests(request.checkouts, change, reading.tests, reading.families, first.loop, first.level,
-                           os.environ.get("PYTHONPATH", ""))  # fmt: skip
+        own = bridge_tests(
+            request.checkouts,
+            change,
+            reading.tests,
+            reading.families,
+            first.loop,
+            first.level,
+            os.environ.get("PYTHONPATH", ""),
+        )
         steps = [own, *steps] if own else steps
     plan = Plan(
         model=model or "each step's own default model",
@@ -99,15 +111,23 @@ def make_plan(request: PlanRequest) -> Planned:
         steps=tuple(steps),
         findings=tuple(dict.fromkeys(findings)),
         substitutions=tuple(dict.fromkeys(text for step in steps for text in step.substitutions)),
-        limitations=tuple(dict.fromkeys(
-            [*reading.limitations, *_left_out(wanted, reading, names),
-             *(text for step in steps for text in step.limitations)]
-        )),
-    )  # fmt: skip
+        limitations=tuple(
+            dict.fromkeys(
+                [
+                    *reading.limitations,
+                    *_left_out(wanted, reading, names),
+                    *(text for step in steps for text in step.limitations),
+                ]
+            )
+        ),
+    )
     return Planned(
-        plan=plan, checkouts=tuple(checkout for checkout, _ in inspected.values()), change=change,
-        reading=reading, drift=drift,
-    )  # fmt: skip
+        plan=plan,
+        checkouts=tuple(checkout for checkout, _ in inspected.values()),
+        change=change,
+        reading=reading,
+        drift=drift,
+    )
 
 
 def _loops(request: PlanRequest) -> tuple[str, ...]:
@@ -176,9 +196,14 @@ def _context(request: PlanRequest, name: str, names: tuple[str, ...], model: str
                 f"an option is for loop {loop!r}, which is not in the plan{nearest(loop, names)}"
             )
     return LoopContext(
-        python=request.python, model=model, checkouts=request.checkouts, gpus=request.gpus, seed=request.seed,
-        options=request.options.get(name, {}), overrides=tuple(overrides),
-    )  # fmt: skip
+        python=request.python,
+        model=model,
+        checkouts=request.checkouts,
+        gpus=request.gpus,
+        seed=request.seed,
+        options=request.options.get(name, {}),
+        overrides=tuple(overrides),
+    )
 
 
 def _requests(request: PlanRequest, names: tuple[str, ...], reading: Reading) -> Iterator[LevelRequest]:
@@ -232,15 +257,17 @@ def _steps(
             if step.id in steps:
                 continue
             if isinstance(loop, VerifiedLoop):
-                found = loop.verify(step, context)
-                step, found = _settle(step, found, asked=bool(context.overrides))
+                settled, found = _settle(step, loop.verify(step, context), asked=bool(context.overrides))
                 findings += found
-            steps[step.id] = step
+            else:
+                settled = step
+            steps[step.id] = settled
     return list(steps.values()), findings
 
 
 def _settle(step: Step, found: tuple[Finding, ...], asked: bool) -> tuple[Step, tuple[Finding, ...]]:
-    """A step that its own checkout rejects is skipped and says why; what a user's override causes stays an error."""
+    """A step that its own checkout rejects is skipped and says why; what a user's override causes stays
+    an error."""
     errors = [item for item in found if item.severity is Severity.ERROR]
     if not errors or asked:
         return step, found
@@ -280,51 +307,4 @@ def _left_out(wanted: list[LevelRequest], reading: Reading, names: tuple[str, ..
         key = (ask.loop, ask.level)
         if ask.loop in names and key not in asked and key not in told:
             told.add(key)
-            yield f"{ask.loop} level {ask.level} was not requested, although {ask.path} asks for it: {ask.reason}"
-
-
-def _around(request: PlanRequest, drift: Drift | None, change: Change) -> Iterator[Finding]:
-    """Findings about how the trees stand together."""
-    if not change.files and not change.whole and request.checkouts and not request.levels:
-        yield _finding("change.none", Severity.WARNING, f"no change was found ({change.source})",
-                       remedy="give --base REV, --patch FILE, paths, --whole, or --level")  # fmt: skip
-    path = os.environ.get("PYTHONPATH", "")
-    if path and "" in path.split(os.pathsep):
-        yield _finding("pythonpath.empty-entry", Severity.WARNING,
-                       "PYTHONPATH has an empty entry, which puts the current directory on the import path; the plan "
-                       "leaves it out", key="PYTHONPATH", remedy="remove the leading, trailing or double colon")  # fmt: skip
-    bridge = request.checkouts.get("bridge")
-    if (
-        bridge
-        and "mcore" not in request.checkouts
-        and not Path(bridge, MCORE_IN_BRIDGE, "megatron/core").is_dir()
-    ):
-        yield _finding("mcore.missing", Severity.WARNING,
-                       f"{MCORE_IN_BRIDGE} holds no Megatron-Core: workers would import the one of their environment",
-                       file=f"{bridge}/{MCORE_IN_BRIDGE}",
-                       remedy=f"git -C {bridge} submodule update --init {MCORE_IN_BRIDGE}, or give --mcore PATH")  # fmt: skip
-    if drift and drift.state == "differs":
-        names = [*drift.differs, *drift.only_here, *drift.only_there]
-        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        yield _finding("vendored.differs", Severity.WARNING,
-                       f"the Bridge that NeMo-RL vendors differs from the one under test in {len(names)} files ({shown}); "
-                       "only PYTHONPATH makes the one under test win", file=drift.path,
-                       remedy="check the import path of the worker (proveout doctor), not of the driver")  # fmt: skip
-    if drift and drift.state == "missing":
-        yield _finding("vendored.missing", Severity.WARNING,
-                       "the Bridge that NeMo-RL vendors is not there, so its mcore environments cannot be built from it",
-                       file=drift.path, remedy="initialise the submodule, or use prebuilt worker environments")  # fmt: skip
-
-
-def _finding(
-    kind: str,
-    severity: Severity,
-    what: str,
-    *,
-    file: str | None = None,
-    key: str | None = None,
-    remedy: str = "",
-) -> Finding:
-    return Finding(
-        id=f"plan.{kind}", severity=severity, what=what, where=Where(file=file, key=key), remedy=remedy
-    )
+            yield f"{ask.loop} level {ask.level} was left out, although {ask.path} asks for it: {ask.reason}"

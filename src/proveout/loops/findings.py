@@ -11,14 +11,24 @@ _IDS = {"syntax": "syntax", "unknown": "unknown-key", "exists": "key-exists", "t
 
 
 def finding(
-    kind: str, step_id: str, what: str, *, remedy: str = "", file: str | None = None, line: int | None = None,
-    key: str | None = None, severity: Severity = Severity.ERROR,
-) -> Finding:  # fmt: skip
+    kind: str,
+    step_id: str,
+    what: str,
+    *,
+    remedy: str = "",
+    file: str | None = None,
+    line: int | None = None,
+    key: str | None = None,
+    severity: Severity = Severity.ERROR,
+) -> Finding:
     """One finding ``plan.KIND`` about a step."""
     return Finding(
-        id=f"plan.{kind}", severity=severity, what=f"{step_id}: {what}",
-        where=Where(file=file, line=line, key=key), remedy=remedy,
-    )  # fmt: skip
+        id=f"plan.{kind}",
+        severity=severity,
+        what=f"{step_id}: {what}",
+        where=Where(file=file, line=line, key=key),
+        remedy=remedy,
+    )
 
 
 def from_problems(
@@ -36,9 +46,17 @@ def from_problems(
         remedy = f"{problem.key} is gone; now: {now}" if now and problem.kind == "unknown" else problem.remedy
         severity = Severity.WARNING if problem.kind == "type" else Severity.ERROR
         found.append(
-            finding(f"override.{_IDS[problem.kind]}", step_id, problem.what, remedy=remedy, file=file, line=line,
-                    key=problem.key, severity=severity)
-        )  # fmt: skip
+            finding(
+                f"override.{_IDS[problem.kind]}",
+                step_id,
+                problem.what,
+                remedy=remedy,
+                file=file,
+                line=line,
+                key=problem.key,
+                severity=severity,
+            )
+        )
     return found
 
 
@@ -48,8 +66,8 @@ def renamed(key: str, renames: dict[str, str]) -> str:
 
 
 def parallel_problems(world: int, sizes: dict[str, int], batch: int, micro: int) -> list[str]:
-    """What is wrong with parallel sizes on ``world`` GPUs: TP x PP x CP must divide them, and so must ETP x EP x PP;
-    the global batch must be a multiple of the micro batch times the data-parallel size.
+    """What is wrong with parallel sizes on ``world`` GPUs: TP x PP x CP must divide them, and so must ETP x
+    EP x PP; the global batch must be a multiple of the micro batch times the data-parallel size.
 
     Source: Megatron-Core ``parallel_state.initialize_model_parallel``.
     """

@@ -1,7 +1,8 @@
 """Reads shell scripts as text: which commands they would run, with which words. Nothing is ever executed.
 
-Understands assignments, arrays, functions with positional arguments, here-documents and ``${VAR:-default}``. What
-needs a shell (command substitution, conditions) stays as it is written, so a word may keep a ``$``.
+Understands assignments, arrays, functions with positional arguments, here-documents and
+``${VAR:-default}``. What needs a shell (command substitution, conditions) stays as it is written, so a word
+may keep a ``$``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _DEEPEST = 8
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One logical line: continuations joined; ``depth`` counts the conditions around it; ``body`` a here-document."""
+    """One logical line: continuations joined; ``depth`` counts the conditions around it; ``body`` a here-
+    document."""
 
     number: int
     text: str
@@ -101,7 +103,8 @@ def _without_comment(text: str) -> str:
 
 
 def read(text: str, environment: Mapping[str, str], fixed: Mapping[str, str] | None = None) -> Script:
-    """The commands of a script under ``environment``; ``fixed`` variables keep their value whatever the script does.
+    """The commands of a script under ``environment``; ``fixed`` variables keep their value whatever the
+    script does.
 
     A variable that is assigned inside a condition is unsure from there on: words keep its name.
     """
@@ -255,18 +258,23 @@ def _arithmetic(match: re.Match[str], variables: Mapping[str, str]) -> str:
     expression = re.sub(r"[A-Za-z_]\w*", lambda name: variables.get(name[0], name[0]), match[1])
     result: int | None = None
     operation = "+"
-    for token in re.findall(r"\d+|[-+*/%]|\S", expression):
-        if token in "+-*/%":
-            operation = token
-        elif not token.isdigit():
+    for part in re.findall(r"\d+|[-+*/%]|\S", expression):
+        if part in "+-*/%":
+            operation = part
+        elif not part.isdigit():
             return match[0]
         else:
-            value = int(token)
+            value = int(part)
             if result is None:
                 result = value
             elif operation in "/%" and value == 0:
                 return match[0]
             else:
-                result = {"+": result + value, "-": result - value, "*": result * value,
-                          "/": result // value if value else 0, "%": result % value if value else 0}[operation]  # fmt: skip
+                result = {
+                    "+": result + value,
+                    "-": result - value,
+                    "*": result * value,
+                    "/": result // value if value else 0,
+                    "%": result % value if value else 0,
+                }[operation]
     return match[0] if result is None else str(result)

@@ -18,19 +18,29 @@ DOCUMENTED = ("tests/unit_tests/training/test_integration.py",)
 REGISTRATION = "tests/unit_tests/models/test_autobridge_registration_matrix.py"
 
 
-def bridge_tests(
-    checkouts: Mapping[str, str], change: Change, tests: Iterable[str], families: Iterable[Family],
-    loop: str, level: int, existing_path: str,
-) -> Step | None:  # fmt: skip
-    """One step for all of them, or None where the checkout has none. A documented file that is gone is named."""
+def bridge_tests(  # noqa: PLR0917 - what a plan knows
+    checkouts: Mapping[str, str],
+    change: Change,
+    tests: Iterable[str],
+    families: Iterable[Family],
+    loop: str,
+    level: int,
+    existing_path: str,
+) -> Step | None:
+    """One step for all of them, or None where the checkout has none.
+
+    A documented file that is gone is named.
+    """
     tree = Tree(checkouts["bridge"])
     said: list[str] = []
     changed = [
         file.path
         for file in change.files
-        if file.role == "bridge" and file.path.startswith("tests/unit_tests/")
-        and file.path.rpartition("/")[2].startswith("test_") and file.path.endswith(".py")
-    ]  # fmt: skip
+        if file.role == "bridge"
+        and file.path.startswith("tests/unit_tests/")
+        and file.path.rpartition("/")[2].startswith("test_")
+        and file.path.endswith(".py")
+    ]
     registration = [REGISTRATION] if any(family.new for family in families) else []
     wanted = [*ALWAYS, *registration, *tests, *changed]
     chosen = [path for path in dict.fromkeys(wanted) if tree.exists(path)]
@@ -54,14 +64,24 @@ def bridge_tests(
         deliverable="Bridge-side checks",
         claim="the Bridge's own unit tests of what changed passed",
         command=Command(
-            argv=("uv", "run", "--frozen", "python", "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                  *_without_nested(chosen)),
+            argv=(
+                "uv",
+                "run",
+                "--frozen",
+                "python",
+                "-m",
+                "pytest",
+                "-q",
+                "-p",
+                "no:cacheprovider",
+                *_without_nested(chosen),
+            ),
             env={"PYTHONPATH": compose_pythonpath(roots, existing_path), "PYTHONDONTWRITEBYTECODE": "1"},
             cwd=checkouts["bridge"],
         ),
         resources=Resources(gpus=0, minutes=2.0 + len(chosen), timeout_minutes=60.0),
         substitutions=tuple(said),
-    )  # fmt: skip
+    )
 
 
 def _without_nested(paths: list[str]) -> list[str]:

@@ -1,4 +1,5 @@
-"""What is under test: changed files and their changed lines, from git, a patch file, a list of paths, or all of it."""
+"""What is under test: changed files and their changed lines, from git, a patch file, a list of paths, or
+all of it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _LARGEST_NEW_FILE = 1024 * 1024
 
 
 class ChangedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One changed file: ``status`` is added, modified, deleted or renamed; ``lines`` its added and removed lines.
+    """One changed file: ``status`` is added, modified, deleted or renamed; ``lines`` its added and removed
+    lines.
 
     ``lines`` is empty where only the path is known.
     """
@@ -46,8 +48,19 @@ def from_git(role: str, checkout: Checkout, base: str | None) -> tuple[str, tupl
     commit = _base(root, base)
     if commit in ("HEAD", checkout.commit) and not checkout.dirty and not checkout.untracked:
         return commit, ()
-    patch = git(root, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "-U0", "-M", "--src-prefix=a/",
-                "--dst-prefix=b/", commit, "--")  # fmt: skip
+    patch = git(
+        root,
+        "diff",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-color",
+        "-U0",
+        "-M",
+        "--src-prefix=a/",
+        "--dst-prefix=b/",
+        commit,
+        "--",
+    )
     found = list(parse_patch(role, patch, f"diff of {root}"))
     for name in (
         names(git(root, "ls-files", "--others", "--exclude-standard", "-z")) if checkout.untracked else ()
@@ -65,9 +78,10 @@ def _base(root: Path, base: str | None) -> str:
         )
         if not found.strip():
             raise UsageError(
-                f"no revision {base!r} in {root}", where="--base",
+                f"no revision {base!r} in {root}",
+                where="--base",
                 remedy="a shallow clone holds only its newest commits; git fetch the one that is meant",
-            )  # fmt: skip
+            )
         return found.decode().strip()
     for branch in (
         "refs/remotes/origin/HEAD",
@@ -101,7 +115,9 @@ def from_patch(role: str, path: Path) -> tuple[ChangedFile, ...]:
     return found
 
 
-def parse_patch(role: str, data: bytes, where: str) -> Iterable[ChangedFile]:
+def parse_patch(  # noqa: PLR0912 - a format of lines
+    role: str, data: bytes, where: str
+) -> Iterable[ChangedFile]:
     """Files of a unified diff in order, with the lines that it adds and removes."""
     path, status, lines, old = "", "modified", [], ""
     left = 0

@@ -19,11 +19,14 @@ def explain(path: str, checkouts: Mapping[str, str]) -> list[dict[str, Any]]:
         rule = rule_for(file.role, file.path)
         found.append(
             {
-                "path": file.path, "role": file.role, "rule": rule.id if rule else "",
+                "path": file.path,
+                "role": file.role,
+                "rule": rule.id if rule else "",
                 "reason": rule.reason if rule else "no rule knows the path",
-                "levels": dict(rule.levels) if rule else {}, "tests": list(rule.tests) if rule else [],
+                "levels": dict(rule.levels) if rule else {},
+                "tests": list(rule.tests) if rule else [],
             }
-        )  # fmt: skip
+        )
     return found
 
 

@@ -30,19 +30,30 @@ def as_data(plan: Plan) -> dict[str, Any]:
         "minutes": round(minutes, 1),
         "gpu_hours": round(gpu_hours, 2),
         "levels": [
-            {"loop": item.loop, "level": item.level, "variant": item.variant, "requested": item.requested,
-             "reason": item.reason, "paths": list(item.paths)}
+            {
+                "loop": item.loop,
+                "level": item.level,
+                "variant": item.variant,
+                "requested": item.requested,
+                "reason": item.reason,
+                "paths": list(item.paths),
+            }
             for item in plan.levels
         ],
         "steps": [_step(step) for step in plan.steps],
         "findings": [
-            {"id": item.id, "severity": item.severity.value, "where": str(item.where), "what": item.what,
-             "remedy": item.remedy}
+            {
+                "id": item.id,
+                "severity": item.severity.value,
+                "where": str(item.where),
+                "what": item.what,
+                "remedy": item.remedy,
+            }
             for item in plan.findings
         ],
         "substitutions": list(plan.substitutions),
         "limitations": list(plan.limitations),
-    }  # fmt: skip
+    }
 
 
 def _step(step: Step) -> dict[str, Any]:
@@ -74,8 +85,8 @@ def _step(step: Step) -> dict[str, Any]:
 def as_script(plan: Plan) -> str:
     """A shell script that runs the steps by hand, each with a directory of its own and its log in it.
 
-    No run is piped, so its exit status is kept; the script stops at the first step that fails. A step that would be
-    skipped is a comment.
+    No run is piped, so its exit status is kept; the script stops at the first step that fails. A step that
+    would be skipped is a comment.
     """
     lines = [
         "#!/usr/bin/env bash",
@@ -86,7 +97,8 @@ def as_script(plan: Plan) -> str:
     for step in plan.steps:
         lines += [
             "",
-            f"# {step.id}: {step.deliverable} ({step.resources.gpus} GPUs, about {step.resources.minutes:g} min)",
+            f"# {step.id}: {step.deliverable} ({step.resources.gpus} GPUs, about "
+            f"{step.resources.minutes:g} min)",
         ]
         if step.skip_reason:
             lines.append(f"# left out: {step.skip_reason}")
@@ -138,10 +150,17 @@ def _lines(plan: Plan, source: str) -> Iterator[str]:
     if plan.steps:
         yield ""
         yield from _columns(
-            [(step.id, str(step.resources.gpus), f"{step.resources.minutes:g}", step.skip_reason and
-              f"skipped: {shorten(step.skip_reason)}" or step.deliverable) for step in plan.steps],
+            [
+                (
+                    step.id,
+                    str(step.resources.gpus),
+                    f"{step.resources.minutes:g}",
+                    f"skipped: {shorten(step.skip_reason)}" if step.skip_reason else step.deliverable,
+                )
+                for step in plan.steps
+            ],
             ("STEP", "GPUS", "MIN", "WHAT"),
-        )  # fmt: skip
+        )
         yield f"\nTogether about {minutes:g} minutes, {gpu_hours:.1f} GPU-hours"
     for title, texts in (("Instead", plan.substitutions), ("Limitation", plan.limitations)):
         if texts:
@@ -160,10 +179,11 @@ def not_requested(plan: Plan) -> list[str]:
         if not item.requested:
             gathered.setdefault((item.loop, item.reason), []).append(str(item.level))
     return [
-        f"{loop} - {reason}" if reason.startswith("no ") and "checkout" in reason
+        f"{loop} - {reason}"
+        if reason.startswith("no ") and "checkout" in reason
         else f"{loop} level{'s' if len(levels) > 1 else ''} {', '.join(levels)} - {reason}"
         for (loop, reason), levels in gathered.items()
-    ]  # fmt: skip
+    ]
 
 
 def finding_line(item: Finding) -> str:

@@ -12,7 +12,10 @@ FILE = "proveout.toml"
 
 
 def read_settings(folder: Path) -> dict[str, str]:
-    """Role -> path (relative ones to ``folder``); empty without the file. Raises UsageError for what is wrong in it."""
+    """Role -> path (relative ones to ``folder``); empty without the file.
+
+    Raises UsageError for what is wrong in it.
+    """
     path = folder / FILE
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))

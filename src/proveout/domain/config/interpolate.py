@@ -95,7 +95,7 @@ def _absolute(at: str, reference: str) -> str:
 
 
 def _call(config: Mapping[str, Any], name: str, words: list[str], budget: int) -> Any:
-    from proveout.domain.config.values import ValueProblem, parse_value, scalar
+    from proveout.domain.config.values import OverrideValueError, parse_value, scalar
 
     if name == "oc.select":
         found = _resolve(config, words[0], _through(config, words[0]), budget)
@@ -103,7 +103,7 @@ def _call(config: Mapping[str, Any], name: str, words: list[str], budget: int) -
             return found
         try:
             return parse_value(",".join(words[1:])) if len(words) > 1 else None
-        except ValueProblem:
+        except OverrideValueError:
             return Unresolved(words[1])
     numbers = [scalar(word) for word in words]
     if len(numbers) == 2 and all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):

@@ -1,7 +1,7 @@
 """Command-line overrides, applied under struct mode as Hydra applies them.
 
-``key=value`` needs a key that exists, ``+key=value`` one that does not, ``++key=value`` takes both and ``~key``
-deletes. Source of the rules: Hydra ``hydra/_internal/config_loader_impl.py``.
+``key=value`` needs a key that exists, ``+key=value`` one that does not, ``++key=value`` takes both and
+``~key`` deletes. Source of the rules: Hydra ``hydra/_internal/config_loader_impl.py``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from proveout.domain.config.interpolate import ABSENT, raw
-from proveout.domain.config.values import ValueProblem, parse_value
+from proveout.domain.config.values import OverrideValueError, parse_value
 from proveout.domain.errors import nearest
 
 
@@ -54,7 +54,7 @@ def parse(text: str) -> Override | Problem:
         return Problem(kind="syntax", text=text, key=key, what=f"{key!r} is no dotted key")
     try:
         return Override(text, sign, key, parse_value(value) if equals else None)
-    except ValueProblem as problem:
+    except OverrideValueError as problem:
         return Problem(
             kind="syntax", text=text, key=key, what=f"the value of {key} does not parse: {problem}"
         )
@@ -166,7 +166,10 @@ def _unknown(config: Mapping[str, Any], override: Override) -> Problem:
         text=override.text,
         key=override.key,
         what=f"no key {override.key}" + (f" ({known} has no {unknown})" if known else "") + guess,
-        remedy=f"correct the key; only a key that the code reads beside its files may be added with ++{override.key}=...",
+        remedy=(
+            "correct the key; only a key that the code reads beside its files may be added with "
+            f"++{override.key}=..."
+        ),
     )
 
 

@@ -14,19 +14,19 @@ _CLOSING = {"[": "]", "{": "}", "(": ")"}
 _DEEPEST = 64
 
 
-class ValueProblem(ValueError):
+class OverrideValueError(ValueError):
     """Why a value does not parse."""
 
 
 def parse_value(text: str) -> Any:
     """The value that ``text`` stands for: null, bool, int, float, list, dict or str.
 
-    An interpolation (``${...}``) stays a string. Raises ValueProblem for unbalanced brackets or quotes, and for
-    a comma outside brackets, which Hydra takes for a sweep.
+    An interpolation (``${...}``) stays a string. Raises OverrideValueError for unbalanced brackets or
+    quotes, and for a comma outside brackets, which Hydra takes for a sweep.
     """
     parts = _split(text, ",")
     if len(parts) > 1:
-        raise ValueProblem(
+        raise OverrideValueError(
             "a comma outside brackets and quotes asks for a sweep of several runs; quote the value"
         )
     return _one(text.strip(), 0)
@@ -34,7 +34,7 @@ def parse_value(text: str) -> Any:
 
 def _one(text: str, depth: int) -> Any:
     if depth > _DEEPEST:
-        raise ValueProblem("is nested too deeply")
+        raise OverrideValueError("is nested too deeply")
     if len(text) >= 2 and text[0] in "'\"" and text[-1] == text[0]:
         return text[1:-1].replace("\\" + text[0], text[0])
     if text.startswith("[") and text.endswith("]"):
@@ -58,7 +58,7 @@ def scalar(text: str) -> Any:
 def _pair(item: str, depth: int) -> tuple[str, Any]:
     key, colon, value = item.partition(":")
     if not colon:
-        raise ValueProblem(f"{item.strip()!r} is no key:value pair")
+        raise OverrideValueError(f"{item.strip()!r} is no key:value pair")
     return key.strip().strip("'\""), _one(value.strip(), depth)
 
 
@@ -88,7 +88,7 @@ def _split(text: str, separator: str) -> list[str]:
             parts.append(text[start:at])
             start = at + 1
     if quote:
-        raise ValueProblem(f"a quote {quote} is not closed")
+        raise OverrideValueError(f"a quote {quote} is not closed")
     if stack:
-        raise ValueProblem(f"a bracket is not closed: {stack[-1]!r} is missing")
+        raise OverrideValueError(f"a bracket is not closed: {stack[-1]!r} is missing")
     return [*parts, text[start:]]

@@ -38,10 +38,14 @@ def variants_for(request: LevelRequest, tree: Tree) -> tuple[Variant, ...]:
     if request.variant not in {*names, "default", "all"} and tree.exists(script):
         return (
             Variant(
-                level=request.level, name=request.variant, title=f"functional script {request.variant}",
-                claim=f"the functional script {request.variant} completed", script=request.variant, minutes=15,
+                level=request.level,
+                name=request.variant,
+                title=f"functional script {request.variant}",
+                claim=f"the functional script {request.variant} completed",
+                script=request.variant,
+                minutes=15,
             ),
-        )  # fmt: skip
+        )
     return choose(request.level, request.variant)
 
 
@@ -58,16 +62,16 @@ def build(variant: Variant, context: LoopContext, tree: Tree) -> Step:
 
 
 def environment(context: LoopContext) -> dict[str, str]:
-    """The environment that every step gets: the trees under test first, a fresh conversion cache, no lock rewritten."""
+    """The environment that every step gets: the trees under test first, a fresh conversion cache, no lock
+    rewritten."""
     roots = import_roots(context.checkouts, NAME)
     path = compose_pythonpath(roots, context.options.get("pythonpath", os.environ.get("PYTHONPATH", "")))
-    env = {
+    return {
         "PYTHONPATH": path,
         "NRL_MEGATRON_CHECKPOINT_DIR": f"{ATTEMPT_DIR}/hf_to_mcore",
         "UV_FROZEN": "1",
         "WANDB_MODE": "disabled",
     }
-    return env
 
 
 def _from_script(variant: Variant, context: LoopContext, tree: Tree) -> Step:
@@ -85,18 +89,22 @@ def _from_script(variant: Variant, context: LoopContext, tree: Tree) -> Step:
     words = (*variant.overrides, *_model(variant, context), *context.overrides)
     runs = resolve_script(tree, script, words)
     folder = f"{tree.root}/{SCRIPTS}/{PurePosixPath(path).stem}"
-    metrics = (
-        tuple(Source(format=item.format, path=f"{folder}/{item.path}") for item in variant.metrics)
-        or (Source(format="tensorboard", path=script.log_dir),)
-    )  # fmt: skip
+    metrics = tuple(Source(format=item.format, path=f"{folder}/{item.path}") for item in variant.metrics) or (
+        Source(format="tensorboard", path=script.log_dir),
+    )
     argv = (*_uv(context), "bash", path, *words)
     return _step(
-        variant, context, argv, runs, metrics,
+        variant,
+        context,
+        argv,
+        runs,
+        metrics,
         artifacts=(*_script_artifacts(script), *_events(metrics)),
         checks=(*script.last_checks, *variant.checks),
         criteria=_rooted(variant.criteria, folder),
-        substitutions=tuple(substitutions), cwd=str(tree.root),
-    )  # fmt: skip
+        substitutions=tuple(substitutions),
+        cwd=str(tree.root),
+    )
 
 
 def _from_entry(variant: Variant, context: LoopContext, tree: Tree, entry: str, config: str) -> Step:
@@ -104,17 +112,28 @@ def _from_entry(variant: Variant, context: LoopContext, tree: Tree, entry: str, 
         if not tree.exists(path):
             return _skipped(variant, f"{path} does not exist in this checkout")
     words = (
-        *variant.overrides, f"logger.log_dir={ATTEMPT_DIR}/logs", "logger.tensorboard_enabled=true",
-        "logger.wandb_enabled=false", "checkpointing.enabled=false",
-        *_model(variant, context), *context.overrides,
-    )  # fmt: skip
+        *variant.overrides,
+        f"logger.log_dir={ATTEMPT_DIR}/logs",
+        "logger.tensorboard_enabled=true",
+        "logger.wandb_enabled=false",
+        "checkpointing.enabled=false",
+        *_model(variant, context),
+        *context.overrides,
+    )
     run = resolve_entry(tree, entry, config, words)
     metrics = (Source(format="tensorboard", path="logs"),)
     return _step(
-        variant, context, (*_uv(context), entry, "--config", config, *words), (run,), metrics,
-        artifacts=_events(metrics), checks=variant.checks, criteria=variant.criteria,
-        substitutions=(variant.instead_of,) if variant.instead_of else (), cwd=str(tree.root),
-    )  # fmt: skip
+        variant,
+        context,
+        (*_uv(context), entry, "--config", config, *words),
+        (run,),
+        metrics,
+        artifacts=_events(metrics),
+        checks=variant.checks,
+        criteria=variant.criteria,
+        substitutions=(variant.instead_of,) if variant.instead_of else (),
+        cwd=str(tree.root),
+    )
 
 
 def _from_recipe(variant: Variant, context: LoopContext, tree: Tree) -> Step:
@@ -128,10 +147,18 @@ def _from_recipe(variant: Variant, context: LoopContext, tree: Tree) -> Step:
 
 
 def _step(
-    variant: Variant, context: LoopContext, argv: tuple[str, ...], runs: tuple[ResolvedRun, ...],
-    metrics: tuple[Source, ...], *, artifacts: tuple[Artifact, ...], checks: tuple[str, ...],
-    criteria: tuple[Criterion, ...], substitutions: tuple[str, ...], cwd: str,
-) -> Step:  # fmt: skip
+    variant: Variant,
+    context: LoopContext,
+    argv: tuple[str, ...],
+    runs: tuple[ResolvedRun, ...],
+    metrics: tuple[Source, ...],
+    *,
+    artifacts: tuple[Artifact, ...],
+    checks: tuple[str, ...],
+    criteria: tuple[Criterion, ...],
+    substitutions: tuple[str, ...],
+    cwd: str,
+) -> Step:
     last = runs[-1] if runs else None
     gpus = max((run.gpus for run in runs), default=variant.gpus)
     nodes = max((run.nodes for run in runs), default=1)
@@ -155,7 +182,9 @@ def _step(
         claim=variant.claim,
         command=Command(argv=argv, env=environment(context), unset=UNSET, cwd=cwd),
         resources=Resources(
-            gpus=gpus, nodes=nodes, minutes=variant.minutes,
+            gpus=gpus,
+            nodes=nodes,
+            minutes=variant.minutes,
             timeout_minutes=variant.timeout or max(60.0, 4 * variant.minutes),
         ),
         planned_steps=planned,
@@ -166,7 +195,7 @@ def _step(
         limitations=(*variant.limitations, *_limitations(variant, context, last)),
         skip_reason=short,
         substitutions=substitutions,
-    )  # fmt: skip
+    )
 
 
 def _limitations(variant: Variant, context: LoopContext, run: ResolvedRun | None) -> list[str]:
@@ -237,9 +266,12 @@ def _skipped(variant: Variant, reason: str) -> Step:
     return Step(
         id=f"{NAME}-L{variant.level}-{variant.name}",
         coverage=Coverage(loop=NAME, level=variant.level, variant=variant.name),
-        deliverable=f"NeMo-RL: {variant.title}", claim=variant.claim, command=Command(argv=()),
-        resources=Resources(gpus=variant.gpus, minutes=variant.minutes), skip_reason=reason,
-    )  # fmt: skip
+        deliverable=f"NeMo-RL: {variant.title}",
+        claim=variant.claim,
+        command=Command(argv=()),
+        resources=Resources(gpus=variant.gpus, minutes=variant.minutes),
+        skip_reason=reason,
+    )
 
 
 def _with(variant: Variant, **changes: Any) -> Variant:

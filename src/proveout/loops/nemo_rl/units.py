@@ -59,7 +59,7 @@ def _expand(paths: Iterable[str], tree: Tree) -> list[str]:
     ]
 
 
-def _step(
+def _step(  # noqa: PLR0917 - all of one surface
     surface: Surface,
     only: str,
     files: list[TestFile],
@@ -88,14 +88,26 @@ def _step(
         deliverable=f"NeMo-RL unit tests: {surface.surface}" + (f" ({only})" if only else ""),
         claim=f"NeMo-RL's own unit tests of its {surface.surface} surface passed",
         command=Command(
-            argv=("uv", "run", *extra, "--group", "test", "pytest", "-q", *_NO_CACHE,
-                  *(file.path for file in files), *flags),
-            env=env, unset=UNSET, cwd=str(tree.root),
+            argv=(
+                "uv",
+                "run",
+                *extra,
+                "--group",
+                "test",
+                "pytest",
+                "-q",
+                *_NO_CACHE,
+                *(file.path for file in files),
+                *flags,
+            ),
+            env=env,
+            unset=UNSET,
+            cwd=str(tree.root),
         ),
         resources=Resources(gpus=2, minutes=surface.minutes, timeout_minutes=max(60.0, 3 * surface.minutes)),
         limitations=limitations,
         substitutions=said,
-    )  # fmt: skip
+    )
 
 
 def type_check(paths: Iterable[str], level: int, context: LoopContext, tree: Tree) -> tuple[Step, ...]:
@@ -110,10 +122,16 @@ def type_check(paths: Iterable[str], level: int, context: LoopContext, tree: Tre
     tool = ("pyrefly", "check") if pyrefly else ("mypy",)
     return (
         Step(
-            id=f"{NAME}-L{level}-types", coverage=Coverage(loop=NAME, level=level, variant="types"),
-            deliverable="NeMo-RL type check", claim="NeMo-RL's type checker accepts the changed files",
-            command=Command(argv=("uv", "run", "--group", "test", *tool, *files), env=environment(context),
-                            cwd=str(tree.root)),
-            resources=Resources(minutes=2), substitutions=said,
+            id=f"{NAME}-L{level}-types",
+            coverage=Coverage(loop=NAME, level=level, variant="types"),
+            deliverable="NeMo-RL type check",
+            claim="NeMo-RL's type checker accepts the changed files",
+            command=Command(
+                argv=("uv", "run", "--group", "test", *tool, *files),
+                env=environment(context),
+                cwd=str(tree.root),
+            ),
+            resources=Resources(minutes=2),
+            substitutions=said,
         ),
-    )  # fmt: skip
+    )

@@ -41,8 +41,8 @@ class Verl:
         return table().levels
 
     def check(self, context: LoopContext) -> tuple[Finding, ...]:
-        """What a reader must know of the wrapper. Raises UsageError without a verl checkout, or for an unknown option,
-        wrapper variable, or an override that is none."""
+        """What a reader must know of the wrapper. Raises UsageError without a verl checkout, or for an
+        unknown option, wrapper variable, or an override that is none."""
         from proveout.domain.config.overrides import Problem, parse
         from proveout.loops.verl.steps import check_options
         from proveout.loops.verl.variants import table

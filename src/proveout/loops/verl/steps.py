@@ -1,4 +1,5 @@
-"""Variants -> steps: the wrapper's environment and words in this checkout, what it must leave, how it is judged."""
+"""Variants -> steps: the wrapper's environment and words in this checkout, what it must leave, how it is
+judged."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ OPTIONS = {
     "pythonpath": "what stands on PYTHONPATH already",
 }
 _WORKER_PATH = "++ray_kwargs.ray_init.runtime_env.env_vars.PYTHONPATH"
-_FALSE_PASS = "[00:00<?"  # noqa: S105 - a progress bar, not a password
+_TRAINED_NOTHING = "[00:00<?"
 
 
 def build(variant: Variant, context: LoopContext, tree: Tree) -> Step:
@@ -58,10 +59,16 @@ def build(variant: Variant, context: LoopContext, tree: Tree) -> Step:
     return _step(variant, context, tree, wrapper, env, words, config, substitutions)
 
 
-def _step(
-    variant: Variant, context: LoopContext, tree: Tree, wrapper: Wrapper, env: dict[str, str],
-    words: tuple[str, ...], config: dict[str, Any], substitutions: tuple[str, ...],
-) -> Step:  # fmt: skip
+def _step(  # noqa: PLR0917 - all that was read of one variant
+    variant: Variant,
+    context: LoopContext,
+    tree: Tree,
+    wrapper: Wrapper,
+    env: dict[str, str],
+    words: tuple[str, ...],
+    config: dict[str, Any],
+    substitutions: tuple[str, ...],
+) -> Step:
     trainer = config.get("trainer", {})
     gpus = _count(trainer.get("n_gpus_per_node"), variant.gpus or 1)
     nodes = _count(trainer.get("nnodes"), 1)
@@ -72,19 +79,28 @@ def _step(
     )
     checkpoints = _checkpoints(variant)
     artifacts = (
-        (Artifact(path=f"{checkpoints}/global_step_{variant.saves}/actor", what="saved actor"),
-         Artifact(path=f"{checkpoints}/latest_checkpointed_iteration.txt", what="tracker of the last checkpoint"))
-        if variant.saves else ()
-    )  # fmt: skip
+        (
+            Artifact(path=f"{checkpoints}/global_step_{variant.saves}/actor", what="saved actor"),
+            Artifact(
+                path=f"{checkpoints}/latest_checkpointed_iteration.txt", what="tracker of the last checkpoint"
+            ),
+        )
+        if variant.saves
+        else ()
+    )
     expected = (
-        {} if variant.script else {
+        {}
+        if variant.script
+        else {
             "actor_rollout_ref.actor.megatron.use_mbridge": True,
             "actor_rollout_ref.actor.megatron.vanilla_mbridge": False,
         }
-    )  # fmt: skip
+    )
     criteria = [Criterion(kind=item.kind, params=_related(item, variant)) for item in variant.criteria]
     criteria += [
-        Criterion(kind="log", params={"excludes": [_FALSE_PASS, "The legacy mbridge backend selected by"]}),
+        Criterion(
+            kind="log", params={"excludes": [_TRAINED_NOTHING, "The legacy mbridge backend selected by"]}
+        ),
         Criterion(kind="backend", params={"expect": {**expected, **variant.backend}}),
         Criterion(kind="provenance", params={"expect": import_roots(context.checkouts, NAME)}),
     ]
@@ -97,7 +113,9 @@ def _step(
             argv=("bash", wrapper.path, *words), env=env, unset=("ROCR_VISIBLE_DEVICES",), cwd=str(tree.root)
         ),
         resources=Resources(
-            gpus=gpus * nodes, nodes=nodes, minutes=variant.minutes,
+            gpus=gpus * nodes,
+            nodes=nodes,
+            minutes=variant.minutes,
             timeout_minutes=variant.timeout or max(60.0, 4 * variant.minutes),
         ),
         planned_steps=_count(trainer.get("total_training_steps"), 0) or None,
@@ -109,7 +127,7 @@ def _step(
         needs=(f"{NAME}-L{variant.level}-{variant.needs}",) if variant.needs else (),
         skip_reason=short,
         substitutions=substitutions,
-    )  # fmt: skip
+    )
 
 
 def _environment(variant: Variant, context: LoopContext) -> dict[str, str]:
@@ -128,11 +146,9 @@ def _environment(variant: Variant, context: LoopContext) -> dict[str, str]:
 
 
 def _model(model: str) -> dict[str, str]:
-    return (
-        {"MODEL_PATH": model, "MODEL_ID": model.rstrip("/").rpartition("/")[2]}
-        if os.path.isabs(model)
-        else {"MODEL_ID": model}
-    )  # noqa: PTH117
+    if model.startswith(("/", "~")):
+        return {"MODEL_PATH": model, "MODEL_ID": model.rstrip("/").rpartition("/")[2]}
+    return {"MODEL_ID": model}
 
 
 def _dummy_config(variant: Variant, context: LoopContext) -> str:
@@ -197,13 +213,17 @@ def _skipped(variant: Variant, reason: str) -> Step:
     return Step(
         id=f"{NAME}-L{variant.level}-{variant.name}",
         coverage=Coverage(loop=NAME, level=variant.level, variant=variant.name),
-        deliverable=f"verl: {variant.title}", claim=variant.claim, command=Command(argv=()),
-        resources=Resources(gpus=variant.gpus, minutes=variant.minutes), skip_reason=reason,
-    )  # fmt: skip
+        deliverable=f"verl: {variant.title}",
+        claim=variant.claim,
+        command=Command(argv=()),
+        resources=Resources(gpus=variant.gpus, minutes=variant.minutes),
+        skip_reason=reason,
+    )
 
 
 def check_options(context: LoopContext, wrapper: Wrapper) -> None:
-    """Raise UsageError for an option that is none, or a wrapper variable that this checkout's wrapper does not have."""
+    """Raise UsageError for an option that is none, or a wrapper variable that this checkout's wrapper
+    does not have."""
     from proveout.loops.verl.variants import known
 
     for name in context.options:

@@ -10,12 +10,14 @@ import msgspec
 
 from proveout.domain.errors import UsageError, nearest
 from proveout.domain.step import Criterion
+from proveout.domain.tree import parse_yaml
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One way to run one level; see ``variants.yaml`` for the fields.
 
-    ``share`` names the checkpoint directory that it shares with other variants; ``saves`` the step that it must save;
+    ``share`` names the checkpoint directory that it shares with other variants; ``saves`` the step that it
+    must save;
     ``group`` stands for other variants; ``own_model`` keeps its model whatever the plan's is.
     """
 
@@ -62,10 +64,7 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _data(name: str) -> Any:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load((files(__package__) / name).read_text(), Loader=loader)  # noqa: S506 - a safe loader
+    return parse_yaml((files(__package__) / name).read_text())
 
 
 @cache
@@ -81,7 +80,8 @@ def known() -> Known:
 
 
 def choose(level: int, name: str) -> tuple[Variant, ...]:
-    """The variants that a request for a level means: the core ones for ``default``, else the one of that name.
+    """The variants that a request for a level means: the core ones for ``default``, else the one of that
+    name.
 
     Raises UsageError that names the nearest variant of the level.
     """

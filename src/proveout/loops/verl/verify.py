@@ -1,4 +1,5 @@
-"""Is a step true in this checkout? The wrapper has the variables, the configuration takes the words, sizes fit."""
+"""Is a step true in this checkout? The wrapper has the variables, the configuration takes the words,
+sizes fit."""
 
 from __future__ import annotations
 
@@ -53,16 +54,29 @@ def wrapper_findings(tree: Tree) -> tuple[Finding, ...]:
         return ()
     wrapper = read_wrapper(tree, path, {})
     found = [
-        finding("wrapper.prepends", "verl", f"the wrapper puts {entry} in front of PYTHONPATH; where that directory exists "
-                "it hides the Megatron-Core under test", file=path, severity=Severity.WARNING,
-                remedy="the workers get the composed PYTHONPATH through Ray's runtime environment; do not mount "
-                       f"{entry}, or mount the one under test there")
+        finding(
+            "wrapper.prepends",
+            "verl",
+            f"the wrapper puts {entry} in front of PYTHONPATH; where that directory exists "
+            "it hides the Megatron-Core under test",
+            file=path,
+            severity=Severity.WARNING,
+            remedy="the workers get the composed PYTHONPATH through Ray's runtime environment; do not mount "
+            f"{entry}, or mount the one under test there",
+        )
         for entry in wrapper.prepends
-    ]  # fmt: skip
+    ]
     new = sorted(set(wrapper.defaults) - known().known)
     if new:
-        found.append(finding("wrapper.new", "verl", f"the wrapper has variables that proveout does not know: {', '.join(new)}",
-                             file=path, severity=Severity.NOTICE))  # fmt: skip
+        found.append(
+            finding(
+                "wrapper.new",
+                "verl",
+                f"the wrapper has variables that proveout does not know: {', '.join(new)}",
+                file=path,
+                severity=Severity.NOTICE,
+            )
+        )
     return tuple(found)
 
 
@@ -75,15 +89,27 @@ def _variables(step: Step, wrapper: Wrapper) -> list[Finding]:
         if name not in text_only:
             now = known().renames.get(name, "")
             found.append(
-                finding("wrapper.unknown-variable", step.id, f"{wrapper.path} has no variable {name}"
-                        f"{nearest(name, wrapper.defaults)}", file=wrapper.path, key=name,
-                        remedy=f"now: {now}" if now else "", severity=Severity.ERROR)
-            )  # fmt: skip
+                finding(
+                    "wrapper.unknown-variable",
+                    step.id,
+                    f"{wrapper.path} has no variable {name}{nearest(name, wrapper.defaults)}",
+                    file=wrapper.path,
+                    key=name,
+                    remedy=f"now: {now}" if now else "",
+                    severity=Severity.ERROR,
+                )
+            )
         elif name in wrapper.unused:
             found.append(
-                finding("wrapper.unused-variable", step.id, f"{wrapper.path} sets {name} and never uses it",
-                        file=wrapper.path, key=name, severity=Severity.WARNING)
-            )  # fmt: skip
+                finding(
+                    "wrapper.unused-variable",
+                    step.id,
+                    f"{wrapper.path} sets {name} and never uses it",
+                    file=wrapper.path,
+                    key=name,
+                    severity=Severity.WARNING,
+                )
+            )
     return found
 
 
@@ -113,10 +139,16 @@ def _resume(step: Step, config: dict[str, Any], path: str) -> list[Finding]:
     total = _number(config, "trainer.total_training_steps", 0)
     if lookup(config, "trainer.resume_mode") == "auto" and step.needs and total <= 1:
         return [
-            finding("resume.trains-nothing", step.id, f"a run that resumes at step 1 with total_training_steps={total} trains "
-                    "nothing and still ends as success", file=path, key="trainer.total_training_steps",
-                    remedy="TOTAL_TRAIN_STEPS=2")
-        ]  # fmt: skip
+            finding(
+                "resume.trains-nothing",
+                step.id,
+                f"a run that resumes at step 1 with total_training_steps={total} trains "
+                "nothing and still ends as success",
+                file=path,
+                key="trainer.total_training_steps",
+                remedy="TOTAL_TRAIN_STEPS=2",
+            )
+        ]
     return []
 
 

@@ -24,7 +24,8 @@ class Wrapper(msgspec.Struct, frozen=True, kw_only=True):
     """One launch script.
 
     ``defaults`` maps a variable to its default as text; ``unused`` are variables that it sets and never uses;
-    ``prepends`` are paths that it puts in front of PYTHONPATH; ``overrides`` what it passes on under an environment.
+    ``prepends`` are paths that it puts in front of PYTHONPATH; ``overrides`` what it passes on under an
+    environment.
     """
 
     path: str
@@ -64,10 +65,14 @@ def _read(tree: Tree, relative: str, env: Mapping[str, str]) -> Wrapper:
     defaults = {name: default for name, default in _DEFAULTED.findall(text) if name not in _COMMON}
     unused = tuple(name for name in _SELF.findall(text) if len(_USE.findall(text)) and _uses(text, name) < 2)
     return Wrapper(
-        path=relative, defaults=defaults, unused=unused, prepends=tuple(_PREPEND.findall(text)),
-        overrides=tuple(overrides), config_name=config_name.removesuffix(".yaml"),
+        path=relative,
+        defaults=defaults,
+        unused=unused,
+        prepends=tuple(_PREPEND.findall(text)),
+        overrides=tuple(overrides),
+        config_name=config_name.removesuffix(".yaml"),
         passes_words='"$@"' in text or "$@" in text,
-    )  # fmt: skip
+    )
 
 
 def _uses(text: str, name: str) -> int:
