@@ -7,7 +7,13 @@ from collections.abc import Iterable
 from proveout.domain.config.overrides import Problem
 from proveout.domain.finding import Finding, Severity, Where
 
-_IDS = {"syntax": "syntax", "unknown": "unknown-key", "exists": "key-exists", "type": "type"}
+_IDS = {
+    "syntax": "syntax",
+    "unknown": "unknown-key",
+    "exists": "key-exists",
+    "mismatch": "mismatch",
+    "type": "type",
+}
 
 
 def finding(

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from proveout.domain.config.interpolate import ABSENT, raw
+from proveout.domain.config.interpolate import ABSENT, lookup, raw
 from proveout.domain.config.values import OverrideValueError, parse_value
 from proveout.domain.errors import nearest
 
@@ -27,7 +27,8 @@ class Override(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a word is rejected (or has no effect): ``kind`` is syntax, unknown, exists or type."""
+    """Why a word is rejected (or has no effect): ``kind`` is syntax, unknown, exists, mismatch or
+    type."""
 
     kind: str
     text: str
@@ -81,14 +82,34 @@ def _copied(node: Any) -> Any:
 
 def _apply_one(config: dict[str, Any], override: Override) -> Problem | None:
     current = raw(config, override.key)
+    if override.sign != "~" and isinstance(override.value, list | dict) and _clash(current, override.value):
+        return Problem(
+            kind="mismatch",
+            text=override.text,
+            key=override.key,
+            what=f"{override.key} is a {_KIND[type(current)]} and cannot be merged with a "
+            f"{_KIND[type(override.value)]}",
+        )
     match override.sign:
         case "~":
-            if current is ABSENT:
+            if current is ABSENT or current is None:
                 return _unknown(config, override)
+            if "=" in override.text and override.value != current:
+                return Problem(
+                    kind="mismatch",
+                    text=override.text,
+                    key=override.key,
+                    what=f"{override.key} is {current!r} and not {override.value!r}, so it is not deleted",
+                    remedy=f"write ~{override.key}",
+                )
             _parent(config, override.key).pop(override.key.rpartition(".")[2], None)
             return None
         case "+":
-            if current is not ABSENT and current is not None and not isinstance(override.value, dict | list):
+            if (
+                current is not ABSENT
+                and lookup(config, override.key) is not None
+                and not isinstance(override.value, dict | list)
+            ):
                 return Problem(
                     kind="exists",
                     text=override.text,
@@ -113,6 +134,13 @@ def _apply_one(config: dict[str, Any], override: Override) -> Problem | None:
                 )
     _set(config, override)
     return None
+
+
+_KIND = {dict: "mapping", list: "list"}
+
+
+def _clash(current: Any, value: Any) -> bool:
+    return isinstance(current, dict | list) and type(current) is not type(value)
 
 
 def _set(config: dict[str, Any], override: Override) -> None:

@@ -9,6 +9,9 @@ _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*)\Z")
 _FLOAT = re.compile(
     r"[+-]?(?:(?:\d[\d_]*)?\.\d[\d_]*|\d[\d_]*\.?)(?:[eE][+-]?\d+)?\Z|[+-]?(?:inf|nan)\Z", re.IGNORECASE
 )
+_INTERPOLATION = re.compile(r"\$\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}")
+_NOT_UNQUOTED = re.compile(r"[^\w\s/\-\\+.$%*@?|:]", re.ASCII)
+_ESCAPED = re.compile(r"\\([\\()\[\]{}:=, \t])")
 _WORDS: dict[str, Any] = {"null": None, "true": True, "false": False}
 _CLOSING = {"[": "]", "{": "}", "(": ")"}
 _DEEPEST = 64
@@ -41,7 +44,9 @@ def _one(text: str, depth: int) -> Any:
         return [_one(item.strip(), depth + 1) for item in _items(text[1:-1])]
     if text.startswith("{") and text.endswith("}"):
         return dict(_pair(item, depth + 1) for item in _items(text[1:-1]))
-    return scalar(text)
+    if wrong := _NOT_UNQUOTED.search(_ESCAPED.sub("", _INTERPOLATION.sub("", text))):
+        raise OverrideValueError(f"{wrong[0]} may only stand in a quoted value")
+    return _ESCAPED.sub(r"\1", scalar(text)) if "\\" in text else scalar(text)
 
 
 def scalar(text: str) -> Any:
