@@ -4,6 +4,7 @@ from __future__ import annotations
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("proveout.cli.run", "Plan, preflight, launch, judge, triage and report; what most people type."),
+    "plan": ("proveout.cli.plan", "The levels that a change needs, with reasons and exact commands."),
     "resume": ("proveout.cli.resume", "Go on with the steps of a run that are left."),
     "doctor": ("proveout.cli.doctor", "Preflight alone: would a run here test the change?"),
     "report": ("proveout.cli.report", "Print the report of a run."),

@@ -33,8 +33,8 @@ class Submodule(msgspec.Struct, frozen=True, kw_only=True):
 class Checkout(msgspec.Struct, frozen=True, kw_only=True):
     """One source tree: ``commit`` '' when it is no git tree; ``branch`` '' when HEAD is detached.
 
-    ``dirty`` are changed tracked files, ``untracked`` new ones; ``diff_hash`` is the SHA-256 of the working tree's
-    difference from ``commit``, untracked files included.
+    ``dirty`` are changed tracked files, ``untracked`` new ones; ``diff_hash`` is the SHA-256 of the working
+    tree's difference from ``commit``, untracked files included.
     """
 
     role: str
@@ -79,9 +79,9 @@ def import_roots(checkouts: Mapping[str, str], loop_role: str) -> dict[str, str]
 def compose_pythonpath(roots: Mapping[str, str], existing: str = "") -> str:
     """The import path: the trees under test first, then what was there, each once.
 
-    The order is Bridge, Megatron-Core, the loop: the Bridge's ``src`` holds ``megatron/bridge`` alone, so it cannot
-    hide the other two. An empty entry (from a leading, trailing or double colon) would put the current directory on
-    the path; it is left out.
+    The order is Bridge, Megatron-Core, the loop: the Bridge's ``src`` holds ``megatron/bridge`` alone, so
+    it cannot hide the other two. An empty entry (from a leading, trailing or double colon) would put the
+    current directory on the path; it is left out.
     """
     entries = [*roots.values(), *existing.split(os.pathsep)]
     return os.pathsep.join(dict.fromkeys(entry for entry in entries if entry))

@@ -62,7 +62,8 @@ class Loop(Protocol):
 
 @runtime_checkable
 class VerifiedLoop(Protocol):
-    """A loop that runs from a checkout, and can tell from its files whether a step would be accepted there."""
+    """A loop that runs from a checkout, and can tell from its files whether a step would be accepted
+    there."""
 
     def verify(self, step: Step, context: LoopContext) -> tuple[Finding, ...]:
         """What in ``step`` this checkout would reject, ignore or not run, from its files alone."""

@@ -21,15 +21,23 @@ def _loader() -> Any:
     import yaml
 
     base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    loader = type("Loader", (base,), {})
+    loader: Any = type("Loader", (base,), {})
     loader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("+-0123456789"))
     return loader
+
+
+def parse_yaml(text: str) -> Any:
+    """The data of a YAML text, read safely. Raises yaml.YAMLError."""
+    import yaml
+
+    return yaml.load(text, Loader=_loader())  # noqa: S506 - a safe loader
 
 
 class Tree:
     """Files of one checkout by path relative to its root. Texts and YAML are read once.
 
-    ``kept`` holds what readers made of files, by reader and path, so that it is made once; it must not be changed.
+    ``kept`` holds what readers made of files, by reader and path, so that it is made once; it must not be
+    changed.
     """
 
     def __init__(self, root: str | Path) -> None:
@@ -54,7 +62,10 @@ class Tree:
         return sorted(path.relative_to(self.root).as_posix() for path in self.root.glob(pattern))
 
     def text(self, relative: str) -> str:
-        """The text of a file; bytes that are not UTF-8 are replaced. Raises UsageError when it cannot be read."""
+        """The text of a file; bytes that are not UTF-8 are replaced.
+
+        Raises UsageError when it cannot be read.
+        """
         if relative not in self._texts:
             path = self.path(relative)
             try:
@@ -75,7 +86,7 @@ class Tree:
             import yaml
 
             try:
-                data = yaml.load(self.text(relative), Loader=_loader())  # noqa: S506 - a safe loader
+                data = parse_yaml(self.text(relative))
             except (yaml.YAMLError, RecursionError, ValueError) as error:
                 mark = getattr(error, "problem_mark", None)
                 where = f"{self.path(relative)}" + (f":{mark.line + 1}" if mark else "")

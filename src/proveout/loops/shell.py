@@ -1,14 +1,16 @@
 """Reads shell scripts as text: which commands they would run, with which words. Nothing is ever executed.
 
-Understands assignments, arrays, functions with positional arguments, here-documents and ``${VAR:-default}``. What
-needs a shell (command substitution, conditions) stays as it is written, so a word may keep a ``$``.
+Understands assignments, arrays, functions with positional arguments, here-documents and
+``${VAR:-default}``. What needs a shell (command substitution, conditions) stays as it is written, so a word
+may keep a ``$``.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -18,14 +20,18 @@ _FUNCTION = re.compile(r"(?:function\s+)?([A-Za-z_]\w*)\s*\(\)\s*\{?\s*\Z")
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _VARIABLE = re.compile(r"\$\{(\w+|@)(?:(:?-)([^{}]*)|(,,)|\[[@*]\])?\}|\$(\w+|@)")
 _ARITHMETIC = re.compile(r"\$\(\(([^()$]*)\)\)")
+_SPACED_ARITHMETIC = re.compile(r"\$\(\([^()]*\)\)")
 _WHOLE_ARRAY = re.compile(r"\$\{(\w+)\[[@*]\]\}\Z")
 _ENDS = frozenset({"|", "||", "&&", ";", "2>&1", ">", ">>", "<", "&", "{"})
-_KEYWORDS = frozenset({"if", "then", "else", "elif", "fi", "for", "while", "do", "done", "case", "esac", "}", "!"})
+_KEYWORDS = frozenset(
+    {"if", "then", "else", "elif", "fi", "for", "while", "do", "done", "case", "esac", "}", "!"}
+)
 _DEEPEST = 8
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One logical line: continuations joined; ``depth`` counts the conditions around it; ``body`` a here-document."""
+    """One logical line: continuations joined; ``depth`` counts the conditions around it; ``body`` a here-
+    document."""
 
     number: int
     text: str
@@ -51,7 +57,8 @@ class Script(msgspec.Struct, kw_only=True):
     arrays: dict[str, list[str]]
 
 
-def logical_lines(text: str) -> list[Line]:
+@lru_cache(maxsize=64)
+def logical_lines(text: str) -> tuple[Line, ...]:
     """Lines with continuations joined, comments and here-document bodies taken out."""
     found: list[Line] = []
     lines = text.split("\n")
@@ -75,22 +82,31 @@ def logical_lines(text: str) -> list[Line]:
         first = stripped.split(None, 1)[0].rstrip(";")
         depth -= first in {"fi", "done", "esac"}
         found.append(Line(start + 1, stripped, max(depth, 0), body))
-        closes = re.search(r"(?:^|[;\s])(fi|done|esac)\s*(?:[;|&<>].*)?$", stripped) and first not in {"fi", "done", "esac"}
+        closes = re.search(r"(?:^|[;\s])(fi|done|esac)\s*(?:[;|&<>].*)?$", stripped) and first not in {
+            "fi",
+            "done",
+            "esac",
+        }
         depth += first in {"if", "for", "while", "case"} and not closes
-    return found
+    return tuple(found)
 
 
 def _without_comment(text: str) -> str:
     if text.startswith("#"):
         return ""
     cut = text.find(" # ")
-    return text[:cut].rstrip() if cut > 0 and text[:cut].count("'") % 2 == 0 and text[:cut].count('"') % 2 == 0 else text
+    return (
+        text[:cut].rstrip()
+        if cut > 0 and text[:cut].count("'") % 2 == 0 and text[:cut].count('"') % 2 == 0
+        else text
+    )
 
 
 def read(text: str, environment: Mapping[str, str], fixed: Mapping[str, str] | None = None) -> Script:
-    """The commands of a script under ``environment``; ``fixed`` variables keep their value whatever the script does.
+    """The commands of a script under ``environment``; ``fixed`` variables keep their value whatever the
+    script does.
 
-    Assignments inside a condition are not followed.
+    A variable that is assigned inside a condition is unsure from there on: words keep its name.
     """
     script = Script(commands=[], variables=dict(environment) | dict(fixed or {}), arrays={})
     _Reader(script, frozenset(fixed or {})).run(logical_lines(text), [])
@@ -103,7 +119,7 @@ class _Reader:
         self.functions: dict[str, list[Line]] = {}
         self.depth = 0
 
-    def run(self, lines: list[Line], arguments: list[str]) -> None:
+    def run(self, lines: Sequence[Line], arguments: list[str]) -> None:
         stream = iter(lines)
         for line in stream:
             if match := _FUNCTION.match(line.text):
@@ -115,8 +131,8 @@ class _Reader:
 
     def _array(self, line: Line, match: re.Match[str], stream: Iterator[Line], arguments: list[str]) -> None:
         rest = line.text[match.end() :]
-        parts = [rest]
-        while not _closes(" ".join(parts)):
+        parts, closing = [rest], _Closing()
+        while not closing.in_line(parts[-1]):
             following = next(stream, None)
             if following is None:
                 break
@@ -130,8 +146,9 @@ class _Reader:
     def _line(self, line: Line, arguments: list[str]) -> None:
         match = _ASSIGN.match(line.text)
         if match and (match[2].startswith("$(") or len(_split(match[2])) <= 1):
-            if match[1] not in self.fixed and not line.depth:
-                self.script.variables[match[1]] = self._value(match[2], arguments)
+            if match[1] not in self.fixed:
+                unsure = f"${{{match[1]}}}"
+                self.script.variables[match[1]] = unsure if line.depth else self._value(match[2], arguments)
             return
         words = [word for word in self._words(line.text, arguments) if word not in _KEYWORDS]
         env: dict[str, str] = {}
@@ -148,7 +165,9 @@ class _Reader:
             self.run(self.functions[words[0]], list(words[1:]))
             self.script.variables, self.depth = saved, self.depth - 1
             return
-        command = ShellCommand(line=line.number, words=tuple(words), env=env, depth=line.depth, body=line.body)
+        command = ShellCommand(
+            line=line.number, words=tuple(words), env=env, depth=line.depth, body=line.body
+        )
         self.script.commands.append(command)
 
     def _words(self, text: str, arguments: list[str]) -> list[str]:
@@ -167,7 +186,7 @@ class _Reader:
     def _value(self, text: str, arguments: list[str]) -> str:
         if text.startswith("$(("):
             return self._expand(text, arguments)
-        words = _split(text) if "$(" not in text else [text]
+        words = _split(text) if "$(" not in text else (text,)
         return self._expand(words[0] if words else "", arguments)
 
     def _expand(self, word: str, arguments: list[str]) -> str:
@@ -204,45 +223,58 @@ def _until(stream: Iterator[Line], stops: Callable[[str], bool]) -> Iterator[Lin
         yield line
 
 
-def _split(text: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def _split(text: str) -> tuple[str, ...]:
+    text = _SPACED_ARITHMETIC.sub(lambda match: re.sub(r"\s+", "", match[0]), text)
     try:
         lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
         lexer.whitespace_split, lexer.commenters = True, ""
-        return list(lexer)
+        return tuple(lexer)
     except ValueError:
-        return text.split()
+        return tuple(text.split())
 
 
-def _closes(text: str) -> bool:
-    depth, quote = 1, ""
-    for char in text:
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        else:
-            depth += (char == "(") - (char == ")")
-            if not depth:
-                return True
-    return False
+class _Closing:
+    """Finds the bracket that closes an array, line after line."""
+
+    def __init__(self) -> None:
+        self.depth, self.quote = 1, ""
+
+    def in_line(self, text: str) -> bool:
+        """Whether the closing bracket stands in this next line."""
+        for char in text:
+            if self.quote:
+                self.quote = "" if char == self.quote else self.quote
+            elif char in "'\"":
+                self.quote = char
+            else:
+                self.depth += (char == "(") - (char == ")")
+                if not self.depth:
+                    return True
+        return False
 
 
 def _arithmetic(match: re.Match[str], variables: Mapping[str, str]) -> str:
     expression = re.sub(r"[A-Za-z_]\w*", lambda name: variables.get(name[0], name[0]), match[1])
     result: int | None = None
     operation = "+"
-    for token in re.findall(r"\d+|[-+*/%]|\S", expression):
-        if token in "+-*/%":
-            operation = token
-        elif not token.isdigit():
+    for part in re.findall(r"\d+|[-+*/%]|\S", expression):
+        if part in "+-*/%":
+            operation = part
+        elif not part.isdigit():
             return match[0]
         else:
-            value = int(token)
+            value = int(part)
             if result is None:
                 result = value
             elif operation in "/%" and value == 0:
                 return match[0]
             else:
-                result = {"+": result + value, "-": result - value, "*": result * value,
-                          "/": result // value if value else 0, "%": result % value if value else 0}[operation]  # fmt: skip
+                result = {
+                    "+": result + value,
+                    "-": result - value,
+                    "*": result * value,
+                    "/": result // value if value else 0,
+                    "%": result % value if value else 0,
+                }[operation]
     return match[0] if result is None else str(result)

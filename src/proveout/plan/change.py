@@ -1,4 +1,5 @@
-"""What is under test: changed files and their changed lines, from git, a patch file, a list of paths, or all of it."""
+"""What is under test: changed files and their changed lines, from git, a patch file, a list of paths, or
+all of it."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from proveout.domain.checkout import ROLES
+from proveout.domain.checkout import ROLES, Checkout
 from proveout.domain.errors import UsageError
 from proveout.plan.git import git, names
 
@@ -17,7 +18,8 @@ _LARGEST_NEW_FILE = 1024 * 1024
 
 
 class ChangedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One changed file: ``status`` is added, modified, deleted or renamed; ``lines`` its added and removed lines.
+    """One changed file: ``status`` is added, modified, deleted or renamed; ``lines`` its added and removed
+    lines.
 
     ``lines`` is empty where only the path is known.
     """
@@ -36,17 +38,33 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     whole: tuple[str, ...] = ()
 
 
-def from_git(role: str, root: Path, base: str | None) -> tuple[str, tuple[ChangedFile, ...]]:
+def from_git(role: str, checkout: Checkout, base: str | None) -> tuple[str, tuple[ChangedFile, ...]]:
     """What differs between ``base`` (default: the merge base with the default branch) and the working tree.
 
     Returns the commit compared with, and the files; untracked files count as added. Raises UsageError for a
     revision that does not exist.
     """
+    root = Path(checkout.path)
     commit = _base(root, base)
-    patch = git(root, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "-U0", "-M", "--src-prefix=a/",
-                "--dst-prefix=b/", commit, "--")  # fmt: skip
+    if commit in ("HEAD", checkout.commit) and not checkout.dirty and not checkout.untracked:
+        return commit, ()
+    patch = git(
+        root,
+        "diff",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-color",
+        "-U0",
+        "-M",
+        "--src-prefix=a/",
+        "--dst-prefix=b/",
+        commit,
+        "--",
+    )
     found = list(parse_patch(role, patch, f"diff of {root}"))
-    for name in names(git(root, "ls-files", "--others", "--exclude-standard", "-z")):
+    for name in (
+        names(git(root, "ls-files", "--others", "--exclude-standard", "-z")) if checkout.untracked else ()
+    ):
         found.append(ChangedFile(role=role, path=_shown(name), status="added", lines=_new_lines(root / name)))
     return commit, tuple(found)
 
@@ -55,19 +73,29 @@ def _base(root: Path, base: str | None) -> str:
     if base:
         if base.startswith("-"):
             raise UsageError(f"{base!r} is no revision", where="--base")
-        found = git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}", ok=(0, 1, 128))
+        found = git(
+            root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}", ok=(0, 1, 128)
+        )
         if not found.strip():
             raise UsageError(
-                f"no revision {base!r} in {root}", where="--base",
+                f"no revision {base!r} in {root}",
+                where="--base",
                 remedy="a shallow clone holds only its newest commits; git fetch the one that is meant",
-            )  # fmt: skip
+            )
         return found.decode().strip()
-    for branch in ("refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/heads/main", "refs/heads/master"):
+    for branch in (
+        "refs/remotes/origin/HEAD",
+        "refs/remotes/origin/main",
+        "refs/heads/main",
+        "refs/heads/master",
+    ):
         found = git(root, "merge-base", "HEAD", branch, ok=(0, 1, 128)).strip()
         if found:
             return found.decode()
     if not git(root, "rev-parse", "--verify", "--quiet", "HEAD", ok=(0, 1, 128)).strip():
-        raise UsageError("has no commit to compare with", where=str(root), remedy="give --whole or a list of paths")
+        raise UsageError(
+            "has no commit to compare with", where=str(root), remedy="give --whole or a list of paths"
+        )
     return "HEAD"
 
 
@@ -81,11 +109,15 @@ def from_patch(role: str, path: Path) -> tuple[ChangedFile, ...]:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
     found = tuple(parse_patch(role, data, str(path)))
     if not found:
-        raise UsageError("holds no unified diff", where=str(path), remedy="make it with git diff or git format-patch")
+        raise UsageError(
+            "holds no unified diff", where=str(path), remedy="make it with git diff or git format-patch"
+        )
     return found
 
 
-def parse_patch(role: str, data: bytes, where: str) -> Iterable[ChangedFile]:
+def parse_patch(  # noqa: PLR0912 - a format of lines
+    role: str, data: bytes, where: str
+) -> Iterable[ChangedFile]:
     """Files of a unified diff in order, with the lines that it adds and removes."""
     path, status, lines, old = "", "modified", [], ""
     left = 0
@@ -172,7 +204,9 @@ def _one_path(path: str, checkouts: dict[str, str]) -> list[ChangedFile]:
     given = Path(os.path.normpath(path))
     if given.is_absolute() or given.exists():
         absolute = Path(os.path.normpath(Path.cwd() / given))
-        inside = {role: absolute.relative_to(root) for role, root in roots.items() if absolute.is_relative_to(root)}
+        inside = {
+            role: absolute.relative_to(root) for role, root in roots.items() if absolute.is_relative_to(root)
+        }
         if inside:
             role = max(inside, key=lambda name: len(roots[name].parts))
             return _named(role, roots[role], inside[role].as_posix())
@@ -217,7 +251,12 @@ def _exists(path: Path) -> bool:
 
 def _existing_parent(root: Path, relative: str) -> int:
     return next(
-        (len(parent.parts) for parent in PurePosixPath(relative).parents if parent.parts and _exists(root / parent)), 0
+        (
+            len(parent.parts)
+            for parent in PurePosixPath(relative).parents
+            if parent.parts and _exists(root / parent)
+        ),
+        0,
     )
 
 

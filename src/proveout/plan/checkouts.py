@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -12,8 +10,8 @@ from proveout.domain.checkout import ROLES, Checkout, Submodule
 from proveout.domain.errors import UsageError
 from proveout.domain.finding import Finding, Severity, Where
 from proveout.plan.git import git, names
+from proveout.plan.patch import LARGEST_DIRTY, working_patch
 
-LARGEST_DIRTY = 20 * 1024 * 1024
 _LANDMARKS = {
     "bridge": "src/megatron/bridge",
     "mcore": "megatron/core",
@@ -52,67 +50,110 @@ def _directory(role: str, value: str, source: str) -> Path:
         raise UsageError(f"{value} is not a directory", where=source)
     if not (path / _LANDMARKS[role]).is_dir() and not (path / "HEAD").is_file():
         raise UsageError(
-            f"{value} is no {role} checkout: it has no {_LANDMARKS[role]}", where=source,
+            f"{value} is no {role} checkout: it has no {_LANDMARKS[role]}",
+            where=source,
             remedy=f"give the root of a {role} source tree",
-        )  # fmt: skip
+        )
     return path
 
 
 def inspect(role: str, path: str) -> tuple[Checkout, tuple[Finding, ...]]:
-    """The state of one checkout, and what about it a reader must know. Raises UsageError for a bare repository."""
+    """The state of one checkout, and what about it a reader must know.
+
+    Raises UsageError for a bare repository.
+    """
     root = Path(path)
     try:
-        facts = git(root, "rev-parse", "--is-bare-repository", "--is-shallow-repository", "--show-toplevel",
-                    ok=(0, 128)).decode(errors="replace").split("\n")  # fmt: skip
+        facts = (
+            git(
+                root,
+                "rev-parse",
+                "--is-bare-repository",
+                "--is-shallow-repository",
+                "--show-toplevel",
+                ok=(0, 128),
+            )
+            .decode(errors="replace")
+            .split("\n")
+        )
     except UsageError as error:
         return Checkout(role=role, path=path), (_finding("unreadable", role, path, str(error), error.remedy),)
     if facts[0] == "true":
         raise UsageError(
-            "is a bare repository: it has no files to run", where=path,
+            "is a bare repository: it has no files to run",
+            where=path,
             remedy="give a working tree (git clone or git worktree add)",
-        )  # fmt: skip
+        )
     if facts[0] != "false":
         return Checkout(role=role, path=path), (_not_git(role, root),)
     shallow, top = facts[1] == "true", facts[2] if len(facts) > 2 else ""
     findings: list[Finding] = []
     if top and Path(top).resolve() != root.resolve():
         findings.append(
-            _finding("inside-other", role, path, f"lies inside another git tree ({top})", "give the root itself")
+            _finding(
+                "inside-other", role, path, f"lies inside another git tree ({top})", "give the root itself"
+            )
         )
     state = _status(root)
     submodules = _submodules(root, state.changed_submodules)
     findings += _state_findings(role, path, shallow, state.branch, submodules)
     if state.without_index:
         findings.append(
-            _finding("no-index", role, path,
-                     "has commits but an empty index (an interrupted checkout), so its changes cannot be told",
-                     f"git -C {path} reset, or give --whole, --patch or a list of paths")
-        )  # fmt: skip
-        return Checkout(role=role, path=path, commit=state.commit, branch=state.branch, submodules=submodules,
-                        shallow=shallow), tuple(findings)  # fmt: skip
+            _finding(
+                "no-index",
+                role,
+                path,
+                "has commits but an empty index (an interrupted checkout), so its changes cannot be told",
+                f"git -C {path} reset, or give --whole, --patch or a list of paths",
+            )
+        )
+        return Checkout(
+            role=role,
+            path=path,
+            commit=state.commit,
+            branch=state.branch,
+            submodules=submodules,
+            shallow=shallow,
+        ), tuple(findings)
     try:
-        patch, too_large = working_patch(root, state.commit, state.untracked)
+        changed = bool(state.dirty or state.untracked)
+        patch, too_large = working_patch(root, state.commit, state.untracked) if changed else (b"", [])
     except UsageError as error:
         patch, too_large = b"", []
         findings.append(
-            _finding("unreadable", role, path, f"its changes cannot be written as a patch: {error.what}",
-                     "fetch the missing objects (git fetch --refetch)")
-        )  # fmt: skip
+            _finding(
+                "unreadable",
+                role,
+                path,
+                f"its changes cannot be written as a patch: {error.what}",
+                "fetch the missing objects (git fetch --refetch)",
+            )
+        )
     findings += [
-        _finding("huge-file", role, f"{path}/{name}",
-                 f"{name} is larger than {LARGEST_DIRTY // 2**20} MiB; the patch names it and leaves its bytes out",
-                 "commit it, ignore it, or note it in the report")
+        _finding(
+            "huge-file",
+            role,
+            f"{path}/{name}",
+            f"{name} is larger than {LARGEST_DIRTY // 2**20} MiB; the patch names it and leaves "
+            "its bytes out",
+            "commit it, ignore it, or note it in the report",
+        )
         for name in too_large
-    ]  # fmt: skip
+    ]
     return (
         Checkout(
-            role=role, path=path, commit=state.commit, branch=state.branch,
-            dirty=tuple(_printable(state.dirty)), untracked=tuple(_printable(state.untracked)),
-            submodules=submodules, shallow=shallow,
+            role=role,
+            path=path,
+            commit=state.commit,
+            branch=state.branch,
+            dirty=tuple(_printable(state.dirty)),
+            untracked=tuple(_printable(state.untracked)),
+            submodules=submodules,
+            shallow=shallow,
             diff_hash=hashlib.sha256(patch).hexdigest() if patch else "",
         ),
         tuple(findings),
-    )  # fmt: skip
+    )
 
 
 class _Status:
@@ -154,7 +195,14 @@ def _submodules(root: Path, changed: Mapping[str, str]) -> tuple[Submodule, ...]
     if not (root / ".gitmodules").is_file():
         return ()
     found = []
-    for entry in names(git(root, "ls-files", "--stage", "-z")):
+    listed = [
+        line.partition("=")[2].strip()
+        for line in (root / ".gitmodules").read_text(encoding="utf-8", errors="replace").splitlines()
+        if line.strip().startswith("path")
+    ]
+    if not listed:
+        return ()
+    for entry in names(git(root, "ls-files", "--stage", "-z", "--", *listed)):
         fields, _, path = entry.partition("\t")
         if not fields.startswith("160000 "):
             continue
@@ -164,63 +212,18 @@ def _submodules(root: Path, changed: Mapping[str, str]) -> tuple[Submodule, ...]
     return tuple(found)
 
 
-def working_patch(root: Path, commit: str, untracked: Iterable[str]) -> tuple[bytes, list[str]]:
-    """The working tree's difference from ``commit`` as a patch, untracked files as additions.
-
-    Returns the patch and the names of files too large to be put in. Nothing in the tree is touched.
-    """
-    too_large = [name for name in untracked if _size(root / name) > LARGEST_DIRTY]
-    tracked = git(root, "diff", "--no-ext-diff", "--no-textconv", "--binary", commit or "--", "--") if commit else b""
-    if len(tracked) > LARGEST_DIRTY:
-        changed = names(git(root, "diff", "--name-only", "-z", commit, "--"))
-        too_large += [name for name in changed if _size(root / name) > LARGEST_DIRTY] or changed
-        tracked = git(root, "diff", "--no-ext-diff", "--no-textconv", "--stat", commit, "--")
-    parts = [tracked]
-    for name in sorted(untracked):
-        parts.append(_addition(root, name, name in too_large))
-    return b"".join(parts), too_large
-
-
-def _addition(root: Path, name: str, left_out: bool) -> bytes:
-    path, shown = root / name, os.fsencode(name)
-    try:
-        if path.is_symlink():
-            mode, data = b"120000", os.fsencode(path.readlink())
-        elif not path.is_file():
-            return b""
-        else:
-            mode = b"100755" if path.stat().st_mode & stat.S_IXUSR else b"100644"
-            data = b"" if left_out else path.read_bytes()
-    except OSError as error:
-        return b"# " + shown + b" cannot be read: " + str(error.strerror).encode() + b"\n"
-    head = b"diff --git a/" + shown + b" b/" + shown + b"\nnew file mode " + mode + b"\n"
-    if left_out or b"\0" in data:
-        digest = hashlib.sha256(data).hexdigest() if not left_out else "left out"
-        return head + f"# {_size(path)} bytes, sha256 {digest}\n".encode()
-    lines = data.splitlines(keepends=True)
-    if not lines:
-        return head
-    body = b"".join(b"+" + line for line in lines)
-    end = b"" if data.endswith(b"\n") else b"\n\\ No newline at end of file\n"
-    return head + b"--- /dev/null\n+++ b/" + shown + f"\n@@ -0,0 +1,{len(lines)} @@\n".encode() + body + end
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:
-        return 0
-
-
 def _printable(raw: Iterable[str]) -> list[str]:
     return [name.encode("utf-8", "backslashreplace").decode() for name in raw]
 
 
 def _not_git(role: str, root: Path) -> Finding:
     return _finding(
-        "not-git", role, str(root), "is not a git tree, so its commit and changes cannot be recorded",
+        "not-git",
+        role,
+        str(root),
+        "is not a git tree, so its commit and changes cannot be recorded",
         "give --whole, a list of paths, or --patch, or make it a git tree",
-    )  # fmt: skip
+    )
 
 
 def _state_findings(
@@ -229,26 +232,41 @@ def _state_findings(
     found = []
     if shallow:
         found.append(
-            _finding("shallow", role, path, "is a shallow clone, so a merge base may be out of reach",
-                     "give --base REV explicitly, or git fetch --unshallow", Severity.NOTICE)
-        )  # fmt: skip
+            _finding(
+                "shallow",
+                role,
+                path,
+                "is a shallow clone, so a merge base may be out of reach",
+                "give --base REV explicitly, or git fetch --unshallow",
+                Severity.NOTICE,
+            )
+        )
     if not branch:
         found.append(_finding("detached", role, path, "has a detached HEAD", severity=Severity.NOTICE))
     for submodule in submodules:
         if submodule.state != "initialised":
             found.append(
-                _finding("submodule", role, f"{path}/{submodule.path}",
-                         f"submodule {submodule.path} is {submodule.state} (pinned {submodule.pinned[:9]})",
-                         f"git -C {path} submodule update --init {submodule.path}"
-                         if submodule.state == "uninitialised" else "")
-            )  # fmt: skip
+                _finding(
+                    "submodule",
+                    role,
+                    f"{path}/{submodule.path}",
+                    f"submodule {submodule.path} is {submodule.state} (pinned {submodule.pinned[:9]})",
+                    f"git -C {path} submodule update --init {submodule.path}"
+                    if submodule.state == "uninitialised"
+                    else "",
+                    Severity.NOTICE if submodule.state == "uninitialised" else Severity.WARNING,
+                )
+            )
     return found
 
 
-def _finding(
+def _finding(  # noqa: PLR0917 - one line for each finding reads best
     kind: str, role: str, where: str, what: str, remedy: str = "", severity: Severity = Severity.WARNING
 ) -> Finding:
     return Finding(
-        id=f"plan.checkout.{kind}", severity=severity, what=f"{role}: {what}",
-        where=Where(file=where.encode("utf-8", "backslashreplace").decode()), remedy=remedy,
-    )  # fmt: skip
+        id=f"plan.checkout.{kind}",
+        severity=severity,
+        what=f"{role}: {what}",
+        where=Where(file=where.encode("utf-8", "backslashreplace").decode()),
+        remedy=remedy,
+    )

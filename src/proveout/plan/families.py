@@ -1,4 +1,5 @@
-"""Model families read from the Bridge's code: what they register, of what nature they are, what to run them with."""
+"""Model families read from the Bridge's code: what they register, of what nature they are, what to run
+them with."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 
 import msgspec
+
+from proveout.domain.tree import parse_yaml
 
 _ROOT = "src/megatron/bridge/models"
 _MOE = re.compile(r"\bnum_moe_experts\b|\bmoe_(router|grouped|ffn|layer|token)\w*")
@@ -30,7 +33,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 class Family(msgspec.Struct, frozen=True, kw_only=True):
     """One family as its code shows it.
 
-    ``architectures`` are the Hugging Face names that it registers bridges for; ``natures`` some of vlm, audio, moe;
+    ``architectures`` are the Hugging Face names that it registers bridges for; ``natures`` some of vlm,
+    audio, moe;
     ``new`` when the whole directory is part of the change; ``tests`` its unit tests that exist.
     """
 
@@ -45,9 +49,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
 @cache
 def checkpoints() -> tuple[Checkpoint, ...]:
     """The known checkpoints."""
-    import yaml
-
-    data = yaml.safe_load((files("proveout.plan") / "families.yaml").read_text())
+    data = parse_yaml((files("proveout.plan") / "families.yaml").read_text())
     return msgspec.convert(data, tuple[Checkpoint, ...])
 
 
@@ -72,13 +74,19 @@ def read_family(bridge: Path, name: str, changed: tuple[str, ...], new: bool) ->
         natures.append("vlm")
     if any(_AUDIO.search(arch) for arch in found):
         natures.append("audio")
-    if any("Moe" in arch or "MoE" in arch for arch in found) or any(_MOE.search(_text(path)) for path in texts):
+    if any("Moe" in arch or "MoE" in arch for arch in found) or any(
+        _MOE.search(_text(path)) for path in texts
+    ):
         natures.append("moe")
     known = [entry for arch in found for entry in checkpoints() if arch.startswith(entry.arch)]
     return Family(
-        name=name, architectures=tuple(found), natures=tuple(natures), new=new,
-        tests=_tests(bridge, name), checkpoint=min(known, key=lambda entry: entry.billions, default=None),
-    )  # fmt: skip
+        name=name,
+        architectures=tuple(found),
+        natures=tuple(natures),
+        new=new,
+        tests=_tests(bridge, name),
+        checkpoint=min(known, key=lambda entry: entry.billions, default=None),
+    )
 
 
 def _registered(paths: list[Path]) -> list[str]:

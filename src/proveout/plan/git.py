@@ -12,12 +12,17 @@ from proveout.domain.errors import BlockedError, UsageError
 _TIMEOUT_S = 60
 _QUIET = (
     "--no-optional-locks",
-    "-c", "core.fsmonitor=false",
-    "-c", "core.hooksPath=/dev/null",
-    "-c", "core.pager=cat",
-    "-c", "diff.external=",
-    "-c", "core.quotePath=false",
-)  # fmt: skip
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.pager=cat",
+    "-c",
+    "diff.external=",
+    "-c",
+    "core.quotePath=false",
+)
 
 
 def git(where: Path, *words: str, ok: Sequence[int] = (0,)) -> bytes:
@@ -27,15 +32,21 @@ def git(where: Path, *words: str, ok: Sequence[int] = (0,)) -> bytes:
     try:
         done = subprocess.run(
             ["git", *_QUIET, "-C", str(where), *words],
-            capture_output=True, env=env, timeout=_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            capture_output=True,
+            env=env,
+            timeout=_TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
     except FileNotFoundError as error:
         raise BlockedError("git is not installed", remedy="install git") from error
     except subprocess.TimeoutExpired as error:
         raise BlockedError(f"git {words[0]} took more than {_TIMEOUT_S} s", where=str(where)) from error
     if done.returncode not in ok:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or [f"status {done.returncode}"]
-        reason = next((line for line in lines if line.startswith("fatal:")), lines[-1]).removeprefix("fatal: ")
+        reason = next((line for line in lines if line.startswith("fatal:")), lines[-1]).removeprefix(
+            "fatal: "
+        )
         remedy = ""
         if "dubious ownership" in reason:
             remedy = f"the tree belongs to another user: git config --global --add safe.directory {where}"

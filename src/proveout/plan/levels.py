@@ -44,9 +44,12 @@ def read_change(change: Change, checkouts: Mapping[str, str]) -> Reading:
     ignored: dict[str, list[str]] = {}
     touched: dict[str, list[ChangedFile]] = {}
     for role in change.whole:
-        for rule in path_rules(role):
-            asks += [ask for ask in _asks(rule.levels, rule.variants, f"the whole {role} checkout is under test", role)
-                     if (ask.loop, ask.level) not in OPTIONAL]  # fmt: skip
+        for each in path_rules(role):
+            asks += [
+                ask
+                for ask in _asks(each.levels, each.variants, f"the whole {role} checkout is under test", role)
+                if (ask.loop, ask.level) not in OPTIONAL
+            ]
     for file in change.files:
         rule = rule_for(file.role, file.path)
         if rule is None:
@@ -71,9 +74,12 @@ def read_change(change: Change, checkouts: Mapping[str, str]) -> Reading:
         tests += family.tests
         limitations += family_limitations(family)
     return Reading(
-        asks=tuple(asks), families=tuple(families), tests=tuple(dict.fromkeys(tests)),
-        ignored={reason: tuple(paths) for reason, paths in ignored.items()}, limitations=tuple(limitations),
-    )  # fmt: skip
+        asks=tuple(asks),
+        families=tuple(families),
+        tests=tuple(dict.fromkeys(tests)),
+        ignored={reason: tuple(paths) for reason, paths in ignored.items()},
+        limitations=tuple(limitations),
+    )
 
 
 def _asks(levels: Levels, variants: Variants, reason: str, path: str) -> list[Ask]:
@@ -101,7 +107,9 @@ def _family(name: str, changed: list[ChangedFile], checkouts: Mapping[str, str])
     folder = bridge / "src/megatron/bridge/models" / name
     paths = tuple(file.path for file in changed)
     added = {file.path for file in changed if file.status == "added"}
-    on_disk = {path.relative_to(bridge).as_posix() for path in folder.rglob("*.py")} if folder.is_dir() else set()
+    on_disk = (
+        {path.relative_to(bridge).as_posix() for path in folder.rglob("*.py")} if folder.is_dir() else set()
+    )
     new = bool(added) and (on_disk <= added) and all(file.status == "added" for file in changed)
     return read_family(bridge, name, paths, new)
 
@@ -110,8 +118,10 @@ def _family_asks(family: Family, path: str) -> list[Ask]:
     asks = []
     for nature in family.natures:
         reason = f"the {family.name} family is {_NATURE[nature]}"
-        asks += [Ask(loop=loop, level=level, variant=nature, reason=reason, path=path)
-                 for loop, level in _FEATURE_LEVEL.items()]  # fmt: skip
+        asks += [
+            Ask(loop=loop, level=level, variant=nature, reason=reason, path=path)
+            for loop, level in _FEATURE_LEVEL.items()
+        ]
     if family.new:
         reason = f"{family.name} is a new family: its mapping, import and export are new"
         asks += [
@@ -130,19 +140,22 @@ def family_limitations(family: Family) -> list[str]:
     names = ", ".join(family.architectures) or "no registered architecture"
     if known is None:
         return [
-            f"{family.name} ({names}): no small public checkpoint is known; a dummy config shows that the model is "
+            f"{family.name} ({names}): no small public checkpoint is known; a dummy config shows "
+            "that the model is "
             "built and trained, not that pretrained weights are compatible"
         ]
     if known.billions > SMALL_BILLIONS:
         return [
-            f"{family.name}: its smallest known checkpoint {known.checkpoint} has {known.billions:g}B parameters; "
+            f"{family.name}: its smallest known checkpoint {known.checkpoint} has "
+            f"{known.billions:g}B parameters; "
             "the default small model does not exercise this family unless --model names one"
         ]
     return []
 
 
 def family_model(families: Iterable[Family]) -> str | None:
-    """The checkpoint to run with when the change touches exactly one family that has a small text checkpoint."""
+    """The checkpoint to run with when the change touches exactly one family that has a small text
+    checkpoint."""
     small = {
         family.checkpoint.checkpoint
         for family in families
@@ -161,12 +174,15 @@ def as_requests(asks: Iterable[Ask]) -> tuple[LevelRequest, ...]:
         gathered.setdefault((ask.loop, ask.level, ask.variant), []).append(ask)
     return tuple(
         LevelRequest(
-            loop=loop, level=level, variant=variant, requested=True,
+            loop=loop,
+            level=level,
+            variant=variant,
+            requested=True,
             reason="; ".join(dict.fromkeys(ask.reason for ask in found)),
             paths=tuple(dict.fromkeys(ask.path for ask in found)),
         )
         for (loop, level, variant), found in sorted(gathered.items(), key=lambda item: _order(item[0]))
-    )  # fmt: skip
+    )
 
 
 def _order(key: tuple[str, int, str]) -> tuple[str, int, bool, str]:

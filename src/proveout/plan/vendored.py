@@ -22,8 +22,13 @@ def compare(bridge: str, nemo_rl: str) -> Drift:
     if (vendored / _PACKAGE).resolve() == (Path(bridge) / _PACKAGE).resolve():
         return Drift(path=str(vendored), state="same")
     ours, theirs = _files(Path(bridge) / _PACKAGE), _files(vendored / _PACKAGE)
-    differs = tuple(sorted(name for name in ours.keys() & theirs.keys() if not _same(ours[name], theirs[name])))
-    only_here, only_there = tuple(sorted(ours.keys() - theirs.keys())), tuple(sorted(theirs.keys() - ours.keys()))
+    differs = tuple(
+        sorted(name for name in ours.keys() & theirs.keys() if not _same(ours[name], theirs[name]))
+    )
+    only_here, only_there = (
+        tuple(sorted(ours.keys() - theirs.keys())),
+        tuple(sorted(theirs.keys() - ours.keys())),
+    )
     state = "differs" if differs or only_here or only_there else "same"
     return Drift(path=str(vendored), state=state, differs=differs, only_here=only_here, only_there=only_there)
 

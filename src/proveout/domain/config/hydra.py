@@ -1,8 +1,8 @@
 """Hydra's defaults lists, composed from the files alone.
 
 Covers what verl's tree uses: relative and absolute groups, packages (``group@package``, ``# @package``),
-``override``, ``optional``, ``_self_``, interpolated choices and choices made on the command line. Source of the
-rules: Hydra's documentation of the defaults list, checked against Hydra on verl's own tree.
+``override``, ``optional``, ``_self_``, interpolated choices and choices made on the command line. Source of
+the rules: Hydra's documentation of the defaults list, checked against Hydra on verl's own tree.
 """
 
 from __future__ import annotations
@@ -109,13 +109,17 @@ class _Composer:
 def compose(
     tree: Tree, root: str, name: str, words: Iterable[str] = ()
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """The configuration ``name`` under directory ``root`` with overrides, and what is wrong with the overrides.
+    """The configuration ``name`` under directory ``root`` with overrides, and what is wrong with the
+    overrides.
 
-    An override whose key is a group of some defaults list chooses another file. Raises UsageError for a defaults
-    list that names a file which does not exist.
+    An override whose key is a group of some defaults list chooses another file. Raises UsageError for a
+    defaults list that names a file which does not exist.
     """
-    composer = _Composer(tree, root, {})
-    composer.collect(name)
+    if ("hydra-choices", root + "/" + name) not in tree.kept:
+        learned = _Composer(tree, root, {})
+        learned.collect(name)
+        tree.kept["hydra-choices", root + "/" + name] = learned.choices
+    composer = _Composer(tree, root, dict(tree.kept["hydra-choices", root + "/" + name]))
     values: list[str] = []
     for word in words:
         override = parse(word)
@@ -128,8 +132,11 @@ def compose(
             composer.choices[override.key] = override.value
         else:
             values.append(word)
-    composer.file(name, "")
-    config, problems = apply(deep_merge(composer.merged, HYDRA_SECTION), values)
+    key = ("hydra", repr((root, name, sorted(composer.choices.items()))))
+    if key not in tree.kept:
+        composer.file(name, "")
+        tree.kept[key] = deep_merge(composer.merged, HYDRA_SECTION)
+    config, problems = apply(tree.kept[key], values)
     config.pop("hydra", None)
     return config, problems
 

@@ -18,8 +18,8 @@ _DEEPEST = 32
 def load(tree: Tree, relative: str, _chain: tuple[str, ...] = ()) -> dict[str, Any]:
     """The composed configuration of ``relative``; parents are relative to the file that names them.
 
-    The result is shared and must not be changed. Raises UsageError for a parent that does not exist, or a file that
-    inherits from itself.
+    The result is shared and must not be changed. Raises UsageError for a parent that does not exist, or a
+    file that inherits from itself.
     """
     if relative in _chain or len(_chain) > _DEEPEST:
         raise UsageError(

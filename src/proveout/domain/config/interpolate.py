@@ -26,7 +26,12 @@ def raw(config: Any, key: str) -> Any:
     for part in key.split("."):
         if isinstance(node, Mapping) and part in node:
             node = node[part]
-        elif isinstance(node, Sequence) and not isinstance(node, str) and part.isdigit() and int(part) < len(node):
+        elif (
+            isinstance(node, Sequence)
+            and not isinstance(node, str)
+            and part.isdigit()
+            and int(part) < len(node)
+        ):
             node = node[int(part)]
         else:
             return ABSENT
@@ -67,7 +72,9 @@ def _resolve(config: Mapping[str, Any], at: str, value: Any, budget: int) -> Any
         elif isinstance(result, Mapping | list):
             return Unresolved(value)
         else:
-            value = value[: match.start()] + ("null" if result is None else str(result)) + value[match.end() :]
+            value = (
+                value[: match.start()] + ("null" if result is None else str(result)) + value[match.end() :]
+            )
     return value
 
 
@@ -88,7 +95,7 @@ def _absolute(at: str, reference: str) -> str:
 
 
 def _call(config: Mapping[str, Any], name: str, words: list[str], budget: int) -> Any:
-    from proveout.domain.config.values import ValueProblem, parse_value, scalar
+    from proveout.domain.config.values import OverrideValueError, parse_value, scalar
 
     if name == "oc.select":
         found = _resolve(config, words[0], _through(config, words[0]), budget)
@@ -96,7 +103,7 @@ def _call(config: Mapping[str, Any], name: str, words: list[str], budget: int) -
             return found
         try:
             return parse_value(",".join(words[1:])) if len(words) > 1 else None
-        except ValueProblem:
+        except OverrideValueError:
             return Unresolved(words[1])
     numbers = [scalar(word) for word in words]
     if len(numbers) == 2 and all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):

@@ -1,19 +1,19 @@
 """Command-line overrides, applied under struct mode as Hydra applies them.
 
-``key=value`` needs a key that exists, ``+key=value`` one that does not, ``++key=value`` takes both and ``~key``
-deletes. Source of the rules: Hydra ``hydra/_internal/config_loader_impl.py``.
+``key=value`` needs a key that exists, ``+key=value`` one that does not, ``++key=value`` takes both and
+``~key`` deletes. Source of the rules: Hydra ``hydra/_internal/config_loader_impl.py``.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from proveout.domain.config.interpolate import ABSENT, raw
-from proveout.domain.config.values import ValueProblem, parse_value
+from proveout.domain.config.interpolate import ABSENT, lookup, raw
+from proveout.domain.config.values import OverrideValueError, parse_value
 from proveout.domain.errors import nearest
 
 
@@ -27,7 +27,8 @@ class Override(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a word is rejected (or has no effect): ``kind`` is syntax, unknown, exists or type."""
+    """Why a word is rejected (or has no effect): ``kind`` is syntax, unknown, exists, mismatch or
+    type."""
 
     kind: str
     text: str
@@ -36,6 +37,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str = ""
 
 
+@lru_cache(maxsize=8192)
 def parse(text: str) -> Override | Problem:
     """The override that a word holds, or what is wrong with it."""
     sign = next((mark for mark in ("++", "+", "~") if text.startswith(mark)), "")
@@ -45,18 +47,23 @@ def parse(text: str) -> Override | Problem:
         return Problem(
             kind="syntax", text=text, key=key, what=f"{text!r} is no override", remedy="write it as key=value"
         )
-    if not all(part.replace("-", "_").replace("@", "_").replace("/", "_").replace("$", "_").isidentifier()
-               or part.isdigit() for part in key.split(".")):
+    if not all(
+        part.replace("-", "_").replace("@", "_").replace("/", "_").replace("$", "_").isidentifier()
+        or part.isdigit()
+        for part in key.split(".")
+    ):
         return Problem(kind="syntax", text=text, key=key, what=f"{key!r} is no dotted key")
     try:
         return Override(text, sign, key, parse_value(value) if equals else None)
-    except ValueProblem as problem:
-        return Problem(kind="syntax", text=text, key=key, what=f"the value of {key} does not parse: {problem}")
+    except OverrideValueError as problem:
+        return Problem(
+            kind="syntax", text=text, key=key, what=f"the value of {key} does not parse: {problem}"
+        )
 
 
 def apply(config: dict[str, Any], words: Iterable[str]) -> tuple[dict[str, Any], list[Problem]]:
     """``config`` with all overrides applied in order, and what is wrong with those that were left out."""
-    result: dict[str, Any] = copy.deepcopy(config)
+    result: dict[str, Any] = _copied(config)
     problems: list[Problem] = []
     for word in words:
         override = parse(word)
@@ -66,34 +73,74 @@ def apply(config: dict[str, Any], words: Iterable[str]) -> tuple[dict[str, Any],
     return result, problems
 
 
+def _copied(node: Any) -> Any:
+    """A copy in which no two places share a node (a deep copy would keep what composed files share)."""
+    if isinstance(node, dict):
+        return {key: _copied(value) for key, value in node.items()}
+    return [_copied(item) for item in node] if isinstance(node, list) else node
+
+
 def _apply_one(config: dict[str, Any], override: Override) -> Problem | None:
     current = raw(config, override.key)
+    if override.sign != "~" and isinstance(override.value, list | dict) and _clash(current, override.value):
+        return Problem(
+            kind="mismatch",
+            text=override.text,
+            key=override.key,
+            what=f"{override.key} is a {_KIND[type(current)]} and cannot be merged with a "
+            f"{_KIND[type(override.value)]}",
+        )
     match override.sign:
         case "~":
-            if current is ABSENT:
+            if current is ABSENT or current is None:
                 return _unknown(config, override)
+            if "=" in override.text and override.value != current:
+                return Problem(
+                    kind="mismatch",
+                    text=override.text,
+                    key=override.key,
+                    what=f"{override.key} is {current!r} and not {override.value!r}, so it is not deleted",
+                    remedy=f"write ~{override.key}",
+                )
             _parent(config, override.key).pop(override.key.rpartition(".")[2], None)
             return None
         case "+":
-            if current is not ABSENT and current is not None and not isinstance(override.value, dict | list):
+            if (
+                current is not ABSENT
+                and lookup(config, override.key) is not None
+                and not isinstance(override.value, dict | list)
+            ):
                 return Problem(
-                    kind="exists", text=override.text, key=override.key,
+                    kind="exists",
+                    text=override.text,
+                    key=override.key,
                     what=f"{override.key} exists already, so + is refused",
                     remedy=f"drop the +, or write ++{override.key}=...",
                 )
         case "":
             if current is ABSENT:
                 return _unknown(config, override)
-            if isinstance(current, bool) and not isinstance(override.value, bool | None) and (
-                not isinstance(override.value, str) or "$" not in override.value
+            if (
+                isinstance(current, bool)
+                and not isinstance(override.value, bool | None)
+                and (not isinstance(override.value, str) or "$" not in override.value)
             ):
                 _set(config, override)
                 return Problem(
-                    kind="type", text=override.text, key=override.key,
+                    kind="type",
+                    text=override.text,
+                    key=override.key,
                     what=f"{override.key} is true or false in the tree, and {override.value!r} is neither",
                 )
     _set(config, override)
     return None
+
+
+_KIND = {dict: "mapping", list: "list"}
+
+
+def _clash(current: Any, value: Any) -> bool:
+    return isinstance(current, dict | list) and type(current) is not type(value)
 
 
 def _set(config: dict[str, Any], override: Override) -> None:
@@ -107,7 +154,7 @@ def _set(config: dict[str, Any], override: Override) -> None:
     if isinstance(old, dict) and isinstance(override.value, dict):
         old.update(override.value)
     else:
-        parent[leaf] = override.value
+        parent[leaf] = _copied(override.value)
 
 
 def _parent(config: dict[str, Any], key: str, create: bool = False) -> Any:
@@ -135,14 +182,22 @@ def _unknown(config: Mapping[str, Any], override: Override) -> Problem:
     scope = raw(config, known) if known else config
     unknown = parts[len(known.split(".")) if known else 0]
     guess = nearest(unknown, [str(name) for name in scope])
-    if not guess:
-        guess = nearest(override.key, list(keys(config)))
-    elif known:
+    elsewhere = [key for key in keys(config) if key.rpartition(".")[2] == parts[-1]]
+    if guess and known:
         guess = guess.replace("'", f"'{known}.", 1)
+    elif elsewhere:
+        guess = f"; did you mean {min(elsewhere, key=len)!r}?"
+    elif not guess:
+        guess = nearest(override.key, list(keys(config)))
     return Problem(
-        kind="unknown", text=override.text, key=override.key,
+        kind="unknown",
+        text=override.text,
+        key=override.key,
         what=f"no key {override.key}" + (f" ({known} has no {unknown})" if known else "") + guess,
-        remedy=f"correct the key; only a key that the code reads beside its files may be added with ++{override.key}=...",
+        remedy=(
+            "correct the key; only a key that the code reads beside its files may be added with "
+            f"++{override.key}=..."
+        ),
     )
 
 

@@ -42,7 +42,8 @@ class NemoRL:
         return table().levels
 
     def check(self, context: LoopContext) -> tuple[Finding, ...]:
-        """Raises UsageError without a NeMo-RL checkout, or for an unknown option or an override that is none."""
+        """Raises UsageError without a NeMo-RL checkout, or for an unknown option or an override that is
+        none."""
         from proveout.domain.config.overrides import Problem, parse
         from proveout.loops.nemo_rl.steps import unknown_option
 

@@ -11,7 +11,9 @@ from proveout.domain.tree import Tree
 from proveout.loops.shell import ShellCommand, read
 
 _ENTRY = re.compile(r"(?:^|/)(examples/[\w/]*run_\w+\.py)$")
-_DEFAULT_CONFIG = re.compile(r"[\"']configs[\"']\s*,\s*[\"']([\w./-]+\.yaml)[\"']|[\"'/]configs/([\w./-]+\.yaml)")
+_DEFAULT_CONFIG = re.compile(
+    r"[\"']configs[\"']\s*,\s*[\"']([\w./-]+\.yaml)[\"']|[\"'/]configs/([\w./-]+\.yaml)"
+)
 _OVERRIDE = re.compile(r"(?:\+\+?)?[A-Za-z_][\w.]*=|~[A-Za-z_]")
 _TRAPPED = re.compile(r"rm\s+-rf\s+(.*)")
 
@@ -32,8 +34,8 @@ class RunCall(msgspec.Struct, frozen=True, kw_only=True):
 class FunctionalScript(msgspec.Struct, frozen=True, kw_only=True):
     """What one script would do. Paths are absolute where the script makes them so.
 
-    ``checks`` are the expressions of its metric checks, by the metrics file that they look at; ``removed_at_exit`` are
-    what its EXIT trap deletes.
+    ``checks`` are the expressions of its metric checks, by the metrics file that they look at;
+    ``removed_at_exit`` are what its EXIT trap deletes.
     """
 
     path: str
@@ -82,11 +84,15 @@ def _read(tree: Tree, relative: str) -> FunctionalScript:
         elif (at := _index(words, "json_dump_tb_logs.py")) and "--output_path" in words:
             metrics.append(words[words.index("--output_path") + 1])
     return FunctionalScript(
-        path=relative, runs=tuple(runs), checks=checks,
+        path=relative,
+        runs=tuple(runs),
+        checks=checks,
         log_dir=script.variables.get("LOG_DIR", f"{folder}/{name}/logs"),
-        metrics=tuple(dict.fromkeys(metrics)), pipefail=pipefail, removed_at_exit=tuple(removed),
+        metrics=tuple(dict.fromkeys(metrics)),
+        pipefail=pipefail,
+        removed_at_exit=tuple(removed),
         overrides_pass="$@" in text or "${@" in text,
-    )  # fmt: skip
+    )
 
 
 def _run(tree: Tree, command: ShellCommand) -> RunCall | None:

@@ -46,7 +46,8 @@ def _read(tree: Tree, relative: str) -> TestFile:
     of_module = frozenset(
         mark
         for node in module.body
-        if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "pytestmark" for target in node.targets)
+        if isinstance(node, ast.Assign)
+        and any(getattr(target, "id", "") == "pytestmark" for target in node.targets)
         for mark in _marks(node.value)
     )
     return TestFile(relative, tuple(_tests(module.body, of_module)))
@@ -58,9 +59,13 @@ def _tests(body: list[ast.stmt], inherited: frozenset[str]) -> list[frozenset[st
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             marks = inherited | {mark for decorator in node.decorator_list for mark in _marks(decorator)}
             if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
-                own = {mark for item in node.body if isinstance(item, ast.Assign)
-                       and any(getattr(target, "id", "") == "pytestmark" for target in item.targets)
-                       for mark in _marks(item.value)}  # fmt: skip
+                own = {
+                    mark
+                    for item in node.body
+                    if isinstance(item, ast.Assign)
+                    and any(getattr(target, "id", "") == "pytestmark" for target in item.targets)
+                    for mark in _marks(item.value)
+                }
                 found += _tests(node.body, marks | own)
             elif not isinstance(node, ast.ClassDef) and node.name.startswith("test"):
                 found.append(marks)

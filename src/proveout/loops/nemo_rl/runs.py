@@ -80,13 +80,19 @@ def resolve_entry(tree: Tree, entry: str, config: str, words: Sequence[str]) -> 
 def _resolve(tree: Tree, run: RunCall, words: tuple[str, ...], source: str, line: int | None) -> ResolvedRun:
     config, problems = apply(inherit.load(tree, run.config), words)
     return ResolvedRun(
-        source=source, line=line, entry=run.entry, config_file=run.config,
-        config=config, words=words, problems=tuple(problems),
-    )  # fmt: skip
+        source=source,
+        line=line,
+        entry=run.entry,
+        config_file=run.config,
+        config=config,
+        words=words,
+        problems=tuple(problems),
+    )
 
 
 class CommandRead(msgspec.Struct, frozen=True, kw_only=True):
-    """What a step's argv says: a functional script or an entry with its configuration, or test files, and words."""
+    """What a step's argv says: a functional script or an entry with its configuration, or test files, and
+    words."""
 
     script: str = ""
     entry: str = ""

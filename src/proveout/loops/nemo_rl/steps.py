@@ -38,10 +38,14 @@ def variants_for(request: LevelRequest, tree: Tree) -> tuple[Variant, ...]:
     if request.variant not in {*names, "default", "all"} and tree.exists(script):
         return (
             Variant(
-                level=request.level, name=request.variant, title=f"functional script {request.variant}",
-                claim=f"the functional script {request.variant} completed", script=request.variant, minutes=15,
+                level=request.level,
+                name=request.variant,
+                title=f"functional script {request.variant}",
+                claim=f"the functional script {request.variant} completed",
+                script=request.variant,
+                minutes=15,
             ),
-        )  # fmt: skip
+        )
     return choose(request.level, request.variant)
 
 
@@ -58,16 +62,16 @@ def build(variant: Variant, context: LoopContext, tree: Tree) -> Step:
 
 
 def environment(context: LoopContext) -> dict[str, str]:
-    """The environment that every step gets: the trees under test first, a fresh conversion cache, no lock rewritten."""
+    """The environment that every step gets: the trees under test first, a fresh conversion cache, no lock
+    rewritten."""
     roots = import_roots(context.checkouts, NAME)
     path = compose_pythonpath(roots, context.options.get("pythonpath", os.environ.get("PYTHONPATH", "")))
-    env = {
+    return {
         "PYTHONPATH": path,
         "NRL_MEGATRON_CHECKPOINT_DIR": f"{ATTEMPT_DIR}/hf_to_mcore",
         "UV_FROZEN": "1",
         "WANDB_MODE": "disabled",
     }
-    return env
 
 
 def _from_script(variant: Variant, context: LoopContext, tree: Tree) -> Step:
@@ -76,25 +80,31 @@ def _from_script(variant: Variant, context: LoopContext, tree: Tree) -> Step:
     if not tree.exists(path):
         stand_in = tree.nearest(path, [f"{SCRIPTS}/*.sh"])
         if not stand_in or not _is_megatron(tree, stand_in):
-            return _skipped(variant, f"{path} does not exist in this checkout, and no other script stands in for it")
+            return _skipped(
+                variant, f"{path} does not exist in this checkout, and no other script stands in for it"
+            )
         substitutions.append(f"{path} does not exist in this checkout: {stand_in} stands in for it")
         path = stand_in
     script = read_script(tree, path)
     words = (*variant.overrides, *_model(variant, context), *context.overrides)
     runs = resolve_script(tree, script, words)
     folder = f"{tree.root}/{SCRIPTS}/{PurePosixPath(path).stem}"
-    metrics = (
-        tuple(Source(format=item.format, path=f"{folder}/{item.path}") for item in variant.metrics)
-        or (Source(format="tensorboard", path=script.log_dir),)
-    )  # fmt: skip
+    metrics = tuple(Source(format=item.format, path=f"{folder}/{item.path}") for item in variant.metrics) or (
+        Source(format="tensorboard", path=script.log_dir),
+    )
     argv = (*_uv(context), "bash", path, *words)
     return _step(
-        variant, context, argv, runs, metrics,
+        variant,
+        context,
+        argv,
+        runs,
+        metrics,
         artifacts=(*_script_artifacts(script), *_events(metrics)),
         checks=(*script.last_checks, *variant.checks),
         criteria=_rooted(variant.criteria, folder),
-        substitutions=tuple(substitutions), cwd=str(tree.root),
-    )  # fmt: skip
+        substitutions=tuple(substitutions),
+        cwd=str(tree.root),
+    )
 
 
 def _from_entry(variant: Variant, context: LoopContext, tree: Tree, entry: str, config: str) -> Step:
@@ -102,17 +112,28 @@ def _from_entry(variant: Variant, context: LoopContext, tree: Tree, entry: str, 
         if not tree.exists(path):
             return _skipped(variant, f"{path} does not exist in this checkout")
     words = (
-        *variant.overrides, f"logger.log_dir={ATTEMPT_DIR}/logs", "logger.tensorboard_enabled=true",
-        "logger.wandb_enabled=false", "checkpointing.enabled=false",
-        *_model(variant, context), *context.overrides,
-    )  # fmt: skip
+        *variant.overrides,
+        f"logger.log_dir={ATTEMPT_DIR}/logs",
+        "logger.tensorboard_enabled=true",
+        "logger.wandb_enabled=false",
+        "checkpointing.enabled=false",
+        *_model(variant, context),
+        *context.overrides,
+    )
     run = resolve_entry(tree, entry, config, words)
     metrics = (Source(format="tensorboard", path="logs"),)
     return _step(
-        variant, context, (*_uv(context), entry, "--config", config, *words), (run,), metrics,
-        artifacts=_events(metrics), checks=variant.checks, criteria=variant.criteria,
-        substitutions=(variant.instead_of,) if variant.instead_of else (), cwd=str(tree.root),
-    )  # fmt: skip
+        variant,
+        context,
+        (*_uv(context), entry, "--config", config, *words),
+        (run,),
+        metrics,
+        artifacts=_events(metrics),
+        checks=variant.checks,
+        criteria=variant.criteria,
+        substitutions=(variant.instead_of,) if variant.instead_of else (),
+        cwd=str(tree.root),
+    )
 
 
 def _from_recipe(variant: Variant, context: LoopContext, tree: Tree) -> Step:
@@ -126,15 +147,27 @@ def _from_recipe(variant: Variant, context: LoopContext, tree: Tree) -> Step:
 
 
 def _step(
-    variant: Variant, context: LoopContext, argv: tuple[str, ...], runs: tuple[ResolvedRun, ...],
-    metrics: tuple[Source, ...], *, artifacts: tuple[Artifact, ...], checks: tuple[str, ...],
-    criteria: tuple[Criterion, ...], substitutions: tuple[str, ...], cwd: str,
-) -> Step:  # fmt: skip
+    variant: Variant,
+    context: LoopContext,
+    argv: tuple[str, ...],
+    runs: tuple[ResolvedRun, ...],
+    metrics: tuple[Source, ...],
+    *,
+    artifacts: tuple[Artifact, ...],
+    checks: tuple[str, ...],
+    criteria: tuple[Criterion, ...],
+    substitutions: tuple[str, ...],
+    cwd: str,
+) -> Step:
     last = runs[-1] if runs else None
     gpus = max((run.gpus for run in runs), default=variant.gpus)
     nodes = max((run.nodes for run in runs), default=1)
-    planned = variant.steps if variant.steps is not None and not variant.recipe else last.steps if last else None
-    judged: list[Criterion] = [Criterion(kind="checks", params={"expressions": list(checks)})] if checks else []
+    planned = (
+        variant.steps if variant.steps is not None and not variant.recipe else last.steps if last else None
+    )
+    judged: list[Criterion] = (
+        [Criterion(kind="checks", params={"expressions": list(checks)})] if checks else []
+    )
     judged += criteria
     expected = {"policy.megatron_cfg.enabled": True, **variant.backend}
     judged.append(Criterion(kind="backend", params={"expect": expected}))
@@ -149,7 +182,9 @@ def _step(
         claim=variant.claim,
         command=Command(argv=argv, env=environment(context), unset=UNSET, cwd=cwd),
         resources=Resources(
-            gpus=gpus, nodes=nodes, minutes=variant.minutes,
+            gpus=gpus,
+            nodes=nodes,
+            minutes=variant.minutes,
             timeout_minutes=variant.timeout or max(60.0, 4 * variant.minutes),
         ),
         planned_steps=planned,
@@ -160,11 +195,11 @@ def _step(
         limitations=(*variant.limitations, *_limitations(variant, context, last)),
         skip_reason=short,
         substitutions=substitutions,
-    )  # fmt: skip
+    )
 
 
 def _limitations(variant: Variant, context: LoopContext, run: ResolvedRun | None) -> list[str]:
-    found = []
+    found: list[str] = []
     if run is None:
         return found
     for side in ("policy.generation.vllm_cfg.enforce_eager",):
@@ -215,7 +250,9 @@ def _rooted(criteria: tuple[Criterion, ...], folder: str) -> tuple[Criterion, ..
 
 def _absolute(params: dict[str, Any], folder: str) -> dict[str, Any]:
     return {
-        key: {**value, "path": str(Path(folder, value["path"]))} if isinstance(value, dict) and "path" in value else value
+        key: {**value, "path": str(Path(folder, value["path"]))}
+        if isinstance(value, dict) and "path" in value
+        else value
         for key, value in params.items()
     }
 
@@ -229,9 +266,12 @@ def _skipped(variant: Variant, reason: str) -> Step:
     return Step(
         id=f"{NAME}-L{variant.level}-{variant.name}",
         coverage=Coverage(loop=NAME, level=variant.level, variant=variant.name),
-        deliverable=f"NeMo-RL: {variant.title}", claim=variant.claim, command=Command(argv=()),
-        resources=Resources(gpus=variant.gpus, minutes=variant.minutes), skip_reason=reason,
-    )  # fmt: skip
+        deliverable=f"NeMo-RL: {variant.title}",
+        claim=variant.claim,
+        command=Command(argv=()),
+        resources=Resources(gpus=variant.gpus, minutes=variant.minutes),
+        skip_reason=reason,
+    )
 
 
 def _with(variant: Variant, **changes: Any) -> Variant:
@@ -246,5 +286,6 @@ def unknown_option(context: LoopContext) -> None:
     for name in context.options:
         if name not in known and not name.isupper():
             raise UsageError(
-                f"loop {NAME} has no option {name!r}{nearest(name, known)}", remedy=f"options: {', '.join(known)}"
+                f"loop {NAME} has no option {name!r}{nearest(name, known)}",
+                remedy=f"options: {', '.join(known)}",
             )

@@ -19,7 +19,10 @@ _NO_CACHE = ("-p", "no:cacheprovider")
 def unit_steps(level: int, context: LoopContext, tree: Tree) -> tuple[Step, ...]:
     """One step for each surface of ``level`` and each selection of marks that its files need."""
     return tuple(
-        step for surface in surfaces() if surface.level == level for step in _surface_steps(surface, context, tree)
+        step
+        for surface in surfaces()
+        if surface.level == level
+        for step in _surface_steps(surface, context, tree)
     )
 
 
@@ -49,11 +52,20 @@ def _files(surface: Surface, tree: Tree) -> tuple[list[str], tuple[str, ...]]:
 
 
 def _expand(paths: Iterable[str], tree: Tree) -> list[str]:
-    return [file for path in paths for file in (tree.glob(f"{path}/**/test_*.py") if not path.endswith(".py") else [path])]
+    return [
+        file
+        for path in paths
+        for file in (tree.glob(f"{path}/**/test_*.py") if not path.endswith(".py") else [path])
+    ]
 
 
-def _step(
-    surface: Surface, only: str, files: list[TestFile], context: LoopContext, tree: Tree, said: tuple[str, ...]
+def _step(  # noqa: PLR0917 - all of one surface
+    surface: Surface,
+    only: str,
+    files: list[TestFile],
+    context: LoopContext,
+    tree: Tree,
+    said: tuple[str, ...],
 ) -> Step:
     gated = context.options.get("hf_gated") == "1"
     left_out = sum(selected(file, only, gated=True) - selected(file, only, gated) for file in files)
@@ -61,7 +73,9 @@ def _step(
     if not any(selected(file, only, gated) for file in files):
         gated, left_out = True, 0
     if left_out:
-        limitations = (f"{left_out} {surface.surface} unit tests that need a gated checkpoint were left out ({GATED})",)
+        limitations = (
+            f"{left_out} {surface.surface} unit tests that need a gated checkpoint were left out ({GATED})",
+        )
     if not gated:
         files = [file for file in files if selected(file, only, gated=False)]
     extra = ("--extra", EXCLUSIVE[only]) if only else ()
@@ -74,19 +88,33 @@ def _step(
         deliverable=f"NeMo-RL unit tests: {surface.surface}" + (f" ({only})" if only else ""),
         claim=f"NeMo-RL's own unit tests of its {surface.surface} surface passed",
         command=Command(
-            argv=("uv", "run", *extra, "--group", "test", "pytest", "-q", *_NO_CACHE,
-                  *(file.path for file in files), *flags),
-            env=env, unset=UNSET, cwd=str(tree.root),
+            argv=(
+                "uv",
+                "run",
+                *extra,
+                "--group",
+                "test",
+                "pytest",
+                "-q",
+                *_NO_CACHE,
+                *(file.path for file in files),
+                *flags,
+            ),
+            env=env,
+            unset=UNSET,
+            cwd=str(tree.root),
         ),
         resources=Resources(gpus=2, minutes=surface.minutes, timeout_minutes=max(60.0, 3 * surface.minutes)),
         limitations=limitations,
         substitutions=said,
-    )  # fmt: skip
+    )
 
 
 def type_check(paths: Iterable[str], level: int, context: LoopContext, tree: Tree) -> tuple[Step, ...]:
     """The checkout's own type checker over changed Python files of NeMo-RL."""
-    files = tuple(path for path in paths if path.startswith("nemo_rl/") and path.endswith(".py") and tree.exists(path))
+    files = tuple(
+        path for path in paths if path.startswith("nemo_rl/") and path.endswith(".py") and tree.exists(path)
+    )
     if not files:
         return ()
     pyrefly = tree.exists("pyrefly.toml")
@@ -94,10 +122,16 @@ def type_check(paths: Iterable[str], level: int, context: LoopContext, tree: Tre
     tool = ("pyrefly", "check") if pyrefly else ("mypy",)
     return (
         Step(
-            id=f"{NAME}-L{level}-types", coverage=Coverage(loop=NAME, level=level, variant="types"),
-            deliverable="NeMo-RL type check", claim="NeMo-RL's type checker accepts the changed files",
-            command=Command(argv=("uv", "run", "--group", "test", *tool, *files), env=environment(context),
-                            cwd=str(tree.root)),
-            resources=Resources(minutes=2), substitutions=said,
+            id=f"{NAME}-L{level}-types",
+            coverage=Coverage(loop=NAME, level=level, variant="types"),
+            deliverable="NeMo-RL type check",
+            claim="NeMo-RL's type checker accepts the changed files",
+            command=Command(
+                argv=("uv", "run", "--group", "test", *tool, *files),
+                env=environment(context),
+                cwd=str(tree.root),
+            ),
+            resources=Resources(minutes=2),
+            substitutions=said,
         ),
-    )  # fmt: skip
+    )

@@ -10,6 +10,7 @@ import msgspec
 
 from proveout.domain.errors import UsageError, nearest
 from proveout.domain.step import Criterion, Source
+from proveout.domain.tree import parse_yaml
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,10 +67,7 @@ class Rename(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def _data(name: str) -> Any:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load((files(__package__) / name).read_text(), Loader=loader)  # noqa: S506 - a safe loader
+    return parse_yaml((files(__package__) / name).read_text())
 
 
 @cache
@@ -91,7 +89,8 @@ def renames() -> tuple[Rename, ...]:
 
 
 def choose(level: int, name: str) -> tuple[Variant, ...]:
-    """The variants that a request for a level means: the core ones for ``default``, else the one of that name.
+    """The variants that a request for a level means: the core ones for ``default``, else the one of that
+    name.
 
     Raises UsageError that names the nearest variant of the level.
     """

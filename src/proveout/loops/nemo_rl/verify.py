@@ -1,10 +1,9 @@
-"""Is a step true in this checkout? Files exist, overrides are accepted and read, tests are selected, sizes fit."""
+"""Is a step true in this checkout? Files exist, overrides are accepted and read, tests are selected,
+sizes fit."""
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from itertools import combinations
 from pathlib import Path
 
 from proveout.domain.config.overrides import parse
@@ -15,9 +14,9 @@ from proveout.domain.step import ATTEMPT_DIR, Step
 from proveout.domain.tree import Tree
 from proveout.loops.findings import finding, from_problems, parallel_problems, renamed
 from proveout.loops.nemo_rl.functional import read_script
-from proveout.loops.nemo_rl.marks import EXCLUSIVE, read_marks, selected
 from proveout.loops.nemo_rl.runs import CommandRead, ResolvedRun, read_argv, resolve_argv
 from proveout.loops.nemo_rl.variants import renames
+from proveout.loops.nemo_rl.verify_tests import extras, nearest_remedy, selection
 
 _SPARSE = ("vllm_zmq_sparse", "vllm_s3_sparse")
 
@@ -27,9 +26,9 @@ def verify(step: Step, context: LoopContext, tree: Tree) -> tuple[Finding, ...]:
     if not step.command.argv:
         return ()
     read = read_argv([word.replace(ATTEMPT_DIR, "ATTEMPT") for word in step.command.argv])
-    found = [*_missing(step, read, tree), *_extras(step, read, tree)]
+    found = [*_missing(step, read, tree), *extras(step, read, tree)]
     if read.pytest:
-        return (*found, *_selection(step, read.pytest, tree))
+        return (*found, *selection(step, read.pytest, tree))
     if found:
         return tuple(found)
     try:
@@ -52,16 +51,16 @@ def verify(step: Step, context: LoopContext, tree: Tree) -> tuple[Finding, ...]:
 def _missing(step: Step, read: CommandRead, tree: Tree) -> list[Finding]:
     wanted = [path for path in (read.script, read.entry, read.config) if path]
     return [
-        finding("missing.script", step.id, f"{path} does not exist in this checkout", file=path,
-                remedy=_nearest_remedy(tree, path))
+        finding(
+            "missing.script",
+            step.id,
+            f"{path} does not exist in this checkout",
+            file=path,
+            remedy=nearest_remedy(tree, path),
+        )
         for path in wanted
         if not tree.exists(path)
-    ]  # fmt: skip
-
-
-def _nearest_remedy(tree: Tree, path: str) -> str:
-    near = tree.nearest(path, [f"{Path(path).parent}/*{Path(path).suffix}"])
-    return f"the nearest is {near}" if near else ""
+    ]
 
 
 def _script(step: Step, read: CommandRead, tree: Tree, saves: bool) -> list[Finding]:
@@ -69,23 +68,43 @@ def _script(step: Step, read: CommandRead, tree: Tree, saves: bool) -> list[Find
     found = []
     if not script.pipefail and "tee" in tree.text(read.script):
         found.append(
-            finding("script.no-pipefail", step.id, "the script pipes its run into tee without pipefail, so a run that "
-                    "fails ends as success", file=read.script, severity=Severity.WARNING,
-                    remedy="the verdict rests on the metrics of the last step, not on the exit status")
-        )  # fmt: skip
+            finding(
+                "script.no-pipefail",
+                step.id,
+                "the script pipes its run into tee without pipefail, so a run that fails ends as success",
+                file=read.script,
+                severity=Severity.WARNING,
+                remedy="the verdict rests on the metrics of the last step, not on the exit status",
+            )
+        )
     if read.words and not script.overrides_pass:
         found.append(
-            finding("script.no-overrides", step.id, "the script does not pass words on, so overrides have no effect",
-                    file=read.script)
-        )  # fmt: skip
-    kept = [run for run in script.runs for word in run.overrides
-            if word.startswith("checkpointing.checkpoint_dir=") and word.partition("=")[2] in script.removed_at_exit]
+            finding(
+                "script.no-overrides",
+                step.id,
+                "the script does not pass words on, so overrides have no effect",
+                file=read.script,
+            )
+        )
+    kept = [
+        run
+        for run in script.runs
+        for word in run.overrides
+        if word.startswith("checkpointing.checkpoint_dir=")
+        and word.partition("=")[2] in script.removed_at_exit
+    ]
     if kept and saves:
         found.append(
-            finding("script.checkpoint-removed", step.id, "the script deletes its checkpoint when it ends, so nothing "
-                    "can resume from it", file=read.script, line=kept[0].line, severity=Severity.NOTICE,
-                    remedy="resume is shown by sft_resume_diamond, not by this script")
-        )  # fmt: skip
+            finding(
+                "script.checkpoint-removed",
+                step.id,
+                "the script deletes its checkpoint when it ends, so nothing can resume from it",
+                file=read.script,
+                line=kept[0].line,
+                severity=Severity.NOTICE,
+                remedy="resume is shown by sft_resume_diamond, not by this script",
+            )
+        )
     return found
 
 
@@ -95,13 +114,20 @@ def _overrides(step: Step, run: ResolvedRun, tree: Tree) -> list[Finding]:
     for word in run.words:
         override = parse(word)
         key = getattr(override, "key", "")
-        if getattr(override, "sign", "") in ("+", "++") and not _is_read(str(tree.root), key.rpartition(".")[2]):
+        if getattr(override, "sign", "") in ("+", "++") and not _is_read(
+            str(tree.root), key.rpartition(".")[2]
+        ):
             now = renamed(key, gone)
             found.append(
-                finding("override.unread", step.id, f"nothing in the checkout reads {key}: the override is accepted and "
-                        "has no effect", key=key, severity=Severity.WARNING,
-                        remedy=f"{key} is gone; now: {now}" if now else "leave it out")
-            )  # fmt: skip
+                finding(
+                    "override.unread",
+                    step.id,
+                    f"nothing in the checkout reads {key}: the override is accepted and has no effect",
+                    key=key,
+                    severity=Severity.WARNING,
+                    remedy=f"{key} is gone; now: {now}" if now else "leave it out",
+                )
+            )
     return found
 
 
@@ -110,16 +136,28 @@ def _megatron(step: Step, runs: tuple[ResolvedRun, ...]) -> list[Finding]:
     last = runs[-1]
     if not on:
         return [
-            finding("backend.not-megatron", step.id, f"{last.source} runs its policy on DTensor, so it says nothing of "
-                    "the Bridge", file=last.source, line=last.line, key="policy.megatron_cfg.enabled",
-                    remedy="use a script or configuration with policy.megatron_cfg.enabled=true")
-        ]  # fmt: skip
+            finding(
+                "backend.not-megatron",
+                step.id,
+                f"{last.source} runs its policy on DTensor, so it says nothing of the Bridge",
+                file=last.source,
+                line=last.line,
+                key="policy.megatron_cfg.enabled",
+                remedy="use a script or configuration with policy.megatron_cfg.enabled=true",
+            )
+        ]
     return [
-        finding("backend.both", step.id, "both Megatron and DTensor are enabled", file=run.source,
-                key="policy.dtensor_cfg.enabled", remedy="policy.dtensor_cfg.enabled=false")
+        finding(
+            "backend.both",
+            step.id,
+            "both Megatron and DTensor are enabled",
+            file=run.source,
+            key="policy.dtensor_cfg.enabled",
+            remedy="policy.dtensor_cfg.enabled=false",
+        )
         for run in on[:1]
         if run.get("policy.dtensor_cfg.enabled") is True
-    ]  # fmt: skip
+    ]
 
 
 def _run(step: Step, run: ResolvedRun) -> list[Finding]:
@@ -139,31 +177,56 @@ def _run(step: Step, run: ResolvedRun) -> list[Finding]:
     if colocated is False:
         world -= _generation_gpus(run)
         if world <= 0:
-            return [finding("sizes", step.id, f"generation takes all {run.gpus} GPUs and leaves none to train",
-                            file=run.source, key="policy.generation.colocated.resources")]  # fmt: skip
+            return [
+                finding(
+                    "sizes",
+                    step.id,
+                    f"generation takes all {run.gpus} GPUs and leaves none to train",
+                    file=run.source,
+                    key="policy.generation.colocated.resources",
+                )
+            ]
     batch = run.number("policy.train_global_batch_size", 0)
     micro = run.number("policy.train_micro_batch_size", 0)
-    found += [finding("sizes", step.id, what, file=run.source, line=run.line)
-              for what in parallel_problems(world, sizes, batch, micro)]  # fmt: skip
+    found += [
+        finding("sizes", step.id, what, file=run.source, line=run.line)
+        for what in parallel_problems(world, sizes, batch, micro)
+    ]
     if sizes["TP"] >= 4 and not _tp_is_safe(run, micro):
         found.append(
-            finding("tp-accuracy", step.id, f"TP {sizes['TP']} with different train and logprob micro batches is refused: "
-                    "a known batch-variant accuracy issue with TP >= 4", file=run.source,
-                    key="policy.logprob_batch_size",
-                    remedy="TP 2, or policy.logprob_batch_size = policy.train_micro_batch_size; never "
-                           "NRL_IGNORE_TP_ACCURACY_CHECK in evidence")
-        )  # fmt: skip
+            finding(
+                "tp-accuracy",
+                step.id,
+                f"TP {sizes['TP']} with different train and logprob micro batches is refused: "
+                "a known batch-variant accuracy issue with TP >= 4",
+                file=run.source,
+                key="policy.logprob_batch_size",
+                remedy="TP 2, or policy.logprob_batch_size = policy.train_micro_batch_size; never "
+                "NRL_IGNORE_TP_ACCURACY_CHECK in evidence",
+            )
+        )
     if run.get(prefix + "sequence_parallel") is True and sizes["TP"] == 1:
         found.append(
-            finding("sizes", step.id, "sequence parallelism needs TP > 1", key=prefix + "sequence_parallel",
-                    file=run.source, severity=Severity.WARNING)
-        )  # fmt: skip
+            finding(
+                "sizes",
+                step.id,
+                "sequence parallelism needs TP > 1",
+                key=prefix + "sequence_parallel",
+                file=run.source,
+                severity=Severity.WARNING,
+            )
+        )
     transport = run.get("policy.generation.refit_transport")
     if transport in _SPARSE and colocated is not False:
         found.append(
-            finding("refit-transport", step.id, f"{transport} needs generation on GPUs of its own",
-                    key="policy.generation.refit_transport", remedy="policy.generation.colocated.enabled=false")
-        )  # fmt: skip
+            finding(
+                "refit-transport",
+                step.id,
+                f"{transport} needs generation on GPUs of its own",
+                key="policy.generation.refit_transport",
+                remedy="policy.generation.colocated.enabled=false",
+            )
+        )
     return found
 
 
@@ -176,63 +239,19 @@ def _generation_gpus(run: ResolvedRun) -> int:
 
 
 def _tp_is_safe(run: ResolvedRun, micro: int) -> bool:
-    return run.number("policy.logprob_batch_size", micro) == micro or run.get("loss_fn.force_on_policy_ratio") is True
-
-
-def _selection(step: Step, words: tuple[str, ...], tree: Tree) -> list[Finding]:
-    paths = [word for word in words if word.startswith("tests/")]
-    missing = [path for path in paths if not tree.exists(path)]
-    found = [
-        finding("missing.test", step.id, f"{path} does not exist in this checkout", file=path,
-                remedy=_nearest_remedy(tree, path))
-        for path in missing
-    ]  # fmt: skip
-    only = next((mark for mark in EXCLUSIVE if f"--{mark.replace('_', '-')}-only" in words), "")
-    files = [read_marks(tree, file) for path in paths if path not in missing
-             for file in ([path] if path.endswith(".py") else tree.glob(f"{path}/**/test_*.py"))]  # fmt: skip
-    gated = "--hf-gated" in words
-    if files and "-m" not in words and not any(selected(file, only, gated) for file in files):
-        marks = sorted({mark for file in files for test in file.tests for mark in test})
-        number = sum(len(file.tests) for file in files)
-        found.append(
-            finding("tests.deselected", step.id, f"all {number} tests carry {', '.join(marks)} and would be deselected; "
-                    "pytest would exit 5", file=files[0].path,
-                    remedy="uv run --extra mcore --group test pytest FILES --mcore-only [--hf-gated]"
-                    if "mcore" in marks else "")
-        )  # fmt: skip
-    return found
-
-
-def _extras(step: Step, read: CommandRead, tree: Tree) -> list[Finding]:
-    if len(read.extras) < 2 or not tree.exists("pyproject.toml"):
-        return []
-    clashes = _conflicts(tree.text("pyproject.toml"))
-    return [
-        finding("extras", step.id, f"extras {a} and {b} conflict in pyproject.toml", file="pyproject.toml",
-                remedy="run what needs them in separate steps")
-        for a, b in combinations(sorted(set(read.extras)), 2)
-        if frozenset((a, b)) in clashes
-    ]  # fmt: skip
-
-
-@cache
-def _conflicts(text: str) -> frozenset[frozenset[str]]:
-    try:
-        project = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return frozenset()
-    name = project.get("project", {}).get("name")
-    groups = project.get("tool", {}).get("uv", {}).get("conflicts", [])
-    return frozenset(
-        frozenset(item["extra"] for item in group)
-        for group in groups
-        if all("extra" in item and item.get("package", name) == name for item in group)
+    return (
+        run.number("policy.logprob_batch_size", micro) == micro
+        or run.get("loss_fn.force_on_policy_ratio") is True
     )
 
 
 @cache
 def _source(root: str) -> bytes:
-    parts = [path.read_bytes() for folder in ("nemo_rl", "examples") for path in sorted(Path(root, folder).rglob("*.py"))]
+    parts = [
+        path.read_bytes()
+        for folder in ("nemo_rl", "examples")
+        for path in sorted(Path(root, folder).rglob("*.py"))
+    ]
     return b"\n".join(parts)
 
 

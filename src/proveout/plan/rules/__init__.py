@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from proveout.domain.tree import parse_yaml
 
 Levels = dict[str, list[int]]
 Variants = dict[str, dict[int, list[str]]]
@@ -41,7 +42,9 @@ class SymbolRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def first_match(self, lines: tuple[str, ...]) -> str:
         """The first changed line that holds one of the words, or ''. Comment lines do not count."""
         pattern = _any_of(self.words)
-        return next((line for line in lines if not line.lstrip().startswith("#") and pattern.search(line)), "")
+        return next(
+            (line for line in lines if not line.lstrip().startswith("#") and pattern.search(line)), ""
+        )
 
 
 @cache
@@ -62,10 +65,7 @@ def symbol_rules() -> tuple[SymbolRule, ...]:
 
 
 def _data(name: str) -> Any:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load((files(__package__) / name).read_text(), Loader=loader)  # noqa: S506 - a safe loader
+    return parse_yaml((files(__package__) / name).read_text())
 
 
 def rule_for(role: str, path: str) -> PathRule | None:
