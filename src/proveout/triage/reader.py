@@ -1,0 +1,73 @@
+"""Reading a log of any size in constant memory: plain or gzip, any bytes, lines of any length."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from proveout.domain.errors import UsageError
+
+BLOCK = 1 << 20
+OVERLAP = 1024
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class Block(NamedTuple):
+    """A run of whole lines (or a piece of one very long line): ``line`` counts from 1, ``offset`` in bytes.
+
+    ``fresh`` is where bytes begin that the previous block did not hold: a line longer than a block is cut
+    into pieces that overlap, so that no pattern falls between two of them.
+    """
+
+    data: bytes
+    line: int
+    offset: int
+    fresh: int = 0
+
+
+def open_log(path: Path) -> IO[bytes]:
+    """Open a log for reading bytes, through gzip where its first bytes say so. Raises UsageError."""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise UsageError("is a directory, not a log", where=str(path), remedy="name the log file in it")
+        stream = path.open("rb")
+    except FileNotFoundError:
+        raise UsageError("no such file", where=str(path), remedy="check the path of the log") from None
+    except OSError as error:
+        raise UsageError(error.strerror or str(error), where=str(path)) from error
+    if stat.S_ISREG(mode) and os.pread(stream.fileno(), 2, 0) == _GZIP_MAGIC:
+        return gzip.open(stream, "rb")  # type: ignore[return-value]
+    return stream
+
+
+def blocks(stream: IO[bytes], size: int = BLOCK) -> Iterator[Block]:
+    """The stream as blocks that end at a line end wherever a line end comes within ``size`` bytes.
+
+    A truncated or corrupt gzip stream ends where it can no longer be read: what came before still counts.
+    """
+    line, offset, carry, fresh = 1, 0, b"", 0
+    while True:
+        try:
+            piece = stream.read(size)
+        except (EOFError, gzip.BadGzipFile, OSError):
+            piece = b""
+        if not piece:
+            if len(carry) > fresh:
+                yield Block(carry, line, offset, fresh)
+            return
+        data = carry + piece
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            yield Block(data[:cut], line, offset, fresh)
+            line += data.count(b"\n", 0, cut)
+            offset, carry, fresh = offset + cut, data[cut:], 0
+        elif len(data) >= size:
+            yield Block(data, line, offset, fresh)
+            offset, carry, fresh = offset + len(data) - OVERLAP, data[-OVERLAP:], OVERLAP
+        else:
+            carry = data

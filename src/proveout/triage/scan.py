@@ -1,0 +1,228 @@
+"""One pass over one log: every rule at once on small chunks, then line by line where something was found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from proveout.triage.catalog import Catalog, Rule, line_pattern
+from proveout.triage.lines import Line, parse, segment
+from proveout.triage.reader import BLOCK, Block, blocks, open_log
+from proveout.triage.stages import StageTracker, last_progress, last_stage
+from proveout.triage.traces import HEADER, Assembler, Trace
+
+CHUNK = 4096
+LONGEST_PIECE = 1 << 16
+KEEP_EVENTS = 4000
+TAIL = BLOCK
+_SET_MEMORY = 256 << 20
+_TRACE_HEADER = r"Traceback \(most recent call last\):"
+_EXCEPTION = (
+    r"\b[A-Za-z_][\w.]*(?:Error|Exception|KeyboardInterrupt|SystemExit|Died|Timeout|Failure|Exhausted|"
+    r"Unavailable|StopIteration|Crashed)(?:\([A-Za-z_]\w*\))?(?:\[[^\]\n]*\])?(?::|$)"
+)
+_DIGITS = re.compile(r"\d+|0x[0-9a-f]+")
+
+
+@dataclass
+class Event:
+    """A line that means something: by a rule, or because it is an exception (``rule`` is None)."""
+
+    file: int
+    line: Line
+    rule: Rule | None
+    trace: Trace | None
+    stage: str
+    step: int | None
+    offset: int
+    count: int = 1
+    order: int = 0
+    last_line: int = 0
+    last_offset: int = 0
+
+
+@dataclass
+class LogScan:
+    """What one pass over one log showed."""
+
+    path: Path
+    index: int
+    size: int = 0
+    lines: int = 0
+    events: list[Event] = field(default_factory=list)
+    traces: list[Trace] = field(default_factory=list)
+    tracker: StageTracker = field(default_factory=StageTracker)
+    tail: bytes = b""
+    tail_offset: int = 0
+    dropped: int = 0
+    binary: bool = False
+    lines_after: dict[str, int] = field(default_factory=dict)
+
+
+class Scanner:
+    """The multi-pattern engine for one catalogue; built once, used for any number of logs."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        import re2
+
+        self.catalog = catalog
+        options = re2.Options()
+        options.max_mem = _SET_MEMORY
+        options.log_errors = False
+        self._set = re2.Set.SearchSet(options)
+        for rule in catalog.rules:
+            self._set.Add(line_pattern(rule.pattern))
+        self._header = self._set.Add(line_pattern(_TRACE_HEADER))
+        self._exception = self._set.Add(line_pattern(_EXCEPTION))
+        self._set.Compile()
+        self.match = self._set.Match
+        self._exception_rx = re2.compile(line_pattern(_EXCEPTION).encode())
+
+    def hits(self, raw: bytes, ids: list[int]) -> list[tuple[int, int]]:
+        """Which of ``ids`` match this one line, each with the byte at which it does."""
+        found = []
+        for index in ids:
+            if index == self._header:
+                at = raw.find(HEADER.encode())
+            elif index == self._exception:
+                match = self._exception_rx.search(raw)
+                at = match.start() if match else -1
+            else:
+                match = self.catalog.matcher(index).search(raw)
+                at = match.start() if match else -1
+            if at >= 0:
+                found.append((index, at))
+        return found
+
+    def scan(self, path: Path, index: int = 0) -> LogScan:
+        """Read one log to its end as it is now. Raises UsageError for what cannot be opened."""
+        with open_log(path) as stream:
+            return _Pass(self, path, index).run(stream)
+
+
+class _Pass:
+    def __init__(self, scanner: Scanner, path: Path, index: int) -> None:
+        self.scanner = scanner
+        self.result = LogScan(path, index)
+        self.assembler = Assembler()
+        self._known: dict[tuple[str, str], Event] = {}
+        self._order = 0
+        self._before = b""
+
+    def run(self, stream: IO[bytes]) -> LogScan:
+        result = self.result
+        for block in blocks(stream):
+            if block.offset == 0:
+                result.binary = _looks_binary(block.data)
+            result.tracker.feed(block.data)
+            self._block(block)
+            result.lines = block.line + block.data.count(b"\n")
+            result.size = block.offset + len(block.data)
+            self._before = (self._before + block.data[block.fresh :])[-TAIL:]
+            self.assembler.tick(result.lines)
+        result.tail, result.tail_offset = self._before, max(0, result.size - len(self._before))
+        result.traces = self.assembler.finish()
+        return result
+
+    def _block(self, block: Block) -> None:
+        match = self.scanner.match
+        assembler = self.assembler
+        for start, end in _pieces(block.data):
+            chunk = block.data[start:end]
+            ids = match(chunk)
+            if ids or assembler.busy:
+                number = block.line + block.data.count(b"\n", 0, start)
+                self._lines(block, start, chunk, number, ids)
+
+    def _lines(self, block: Block, start: int, chunk: bytes, number: int, ids: list[int]) -> None:
+        at = start
+        for raw in chunk.split(b"\n"):
+            found = self.scanner.hits(raw, ids) if ids and raw else []
+            if found or (raw and self.assembler.busy):
+                line = parse(segment(raw, found[0][1] if found else 0)[:LONGEST_PIECE], number)
+                trace = self.assembler.feed(line)
+                if found:
+                    self._note(block, at, line, trace, found)
+            number += 1
+            at += len(raw) + 1
+
+    def _note(
+        self, block: Block, at: int, line: Line, trace: Trace | None, found: list[tuple[int, int]]
+    ) -> None:
+        rules = [self.scanner.catalog.rules[i] for i, _ in found if i < len(self.scanner.catalog.rules)]
+        is_exception = trace is not None and trace.exception_line == line.number
+        if not rules and not is_exception and not _starts_as_exception(self.scanner, line):
+            return
+        offset = block.offset + at
+        for rule in rules or [None]:
+            key = (rule.id if rule else "", _DIGITS.sub("0", line.text)[:300])
+            known = self._known.get(key)
+            if known is not None and not (rule and rule.subkind == "nccl-watchdog"):
+                known.count += line.repeated
+                known.last_line, known.last_offset = line.number, offset
+                continue
+            if len(self.result.events) >= KEEP_EVENTS:
+                self.result.dropped += 1
+                continue
+            stage, step = self._where(block, at)
+            event = Event(
+                self.result.index,
+                line,
+                rule,
+                trace,
+                stage,
+                step,
+                offset,
+                count=line.repeated,
+                order=self._order,
+                last_line=line.number,
+                last_offset=offset,
+            )
+            self._order += 1
+            self._known.setdefault(key, event)
+            self.result.events.append(event)
+
+    def _where(self, block: Block, at: int) -> tuple[str, int | None]:
+        """Stage and step just before byte ``at`` of a block."""
+        if len(self.result.events) > 200:
+            return "", None
+        before = block.data[max(0, at - BLOCK // 4) : at]
+        if len(before) < BLOCK // 4:
+            before = self._before[-(BLOCK // 4) :] + before
+        stage = last_stage(before)
+        progress = last_progress(before)
+        return stage, progress[1] if progress else None
+
+
+def _pieces(data: bytes) -> Iterator[tuple[int, int]]:
+    """Cut a block into chunks at line ends; a line longer than LONGEST_PIECE is cut with an overlap."""
+    position, size = 0, len(data)
+    while position < size:
+        end = data.rfind(b"\n", position, position + CHUNK) + 1
+        if end <= position:
+            end = data.find(b"\n", position, position + LONGEST_PIECE) + 1
+        if end <= position:
+            end = min(size, position + LONGEST_PIECE)
+            yield position, end
+            if end >= size:
+                return
+            position = end - 512
+            continue
+        yield position, end
+        position = end
+
+
+def _starts_as_exception(scanner: Scanner, line: Line) -> bool:
+    match: Any = scanner._exception_rx.search(line.text.encode())  # noqa: SLF001 - same module
+    return match is not None and match.start() == 0
+
+
+def _looks_binary(data: bytes) -> bool:
+    sample = data[:8192]
+    if not sample:
+        return False
+    odd = sum(1 for byte in sample if byte < 9 or 14 <= byte < 27 or 28 <= byte < 32)
+    return odd > len(sample) // 10
