@@ -105,6 +105,12 @@ def test_trainer_dicts_belong_to_the_step_that_the_next_bar_shows(tmp_path: Path
     assert table.series["train_runtime"].as_dict() == {6: 1.5}
 
 
+def test_trainer_through_ray(tmp_path: Path) -> None:
+    log = bar(0, 4) + logged(loss=0.5, epoch=0.1) + bar(2, 4) + logged(loss=0.25, epoch=0.2) + bar(4, 4)
+    through = "".join(RAY + piece + "\n" for piece in log.replace("\r", "\n").split("\n") if piece.strip())
+    assert table_of(tmp_path / "run.log", through).series["loss"].as_dict() == {2: 0.5, 4: 0.25}
+
+
 def test_an_evaluation_bar_is_no_new_run(tmp_path: Path) -> None:
     nested = "\n" + bar(0, 2) + "\x1b[A\n" + bar(1, 2) + "\x1b[A"
     log = (

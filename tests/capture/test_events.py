@@ -6,13 +6,16 @@ import math
 import random
 import struct
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 
+import google_crc32c
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proveout.capture.events import batch, file, frames
+from proveout.capture.events import batch, file, frames, predict
+from proveout.capture.events.crc import LengthCheck
 from proveout.capture.reading import Reading
 from proveout.capture.registry import READERS
 
@@ -109,6 +112,37 @@ def test_a_long_regular_log_reads_as_tensorboard_reads_it(
     assert len(batches) > 3
     assert points(reading) == comparable(accumulated(path))
     assert reading.other_tags == {"samples"}
+
+
+def test_tags_whose_checksums_collide_are_told_apart(tmp_path: Path, maker, path_taken: str) -> None:
+    numbers = random.Random(1)
+    seen: dict[int, str] = {}
+    pair: tuple[str, str] | None = None
+    while pair is None:
+        tag = f"{numbers.getrandbits(48):012x}"
+        other = seen.setdefault(google_crc32c.value(tag.encode()), tag)
+        pair = (other, tag) if other != tag else None
+    path = tmp_path / "events.out.tfevents.1.x"
+    path.write_bytes(b"".join(maker.scalar(tag, step, step) for step in range(1, 20) for tag in pair))
+    reading = read(path)
+    assert {tag: list(p.steps) for tag, p in reading.points.items()} == dict.fromkeys(
+        pair, list(range(1, 20))
+    )
+    assert reading.all_findings() == []
+
+
+def test_a_learned_sequence_goes_on_in_the_next_buffer(maker) -> None:
+    """At whatever place the buffer was cut, and within a longer sequence that a shorter one repeats in."""
+    cycle = [maker.scalar(tag, 1, 1.0) for tag in ("a", "bb") * 30 + ("ccc", "a", "dddd")]
+    data = b"".join(cycle * 40)
+    predictor, lengths_ok = predict.Predictor(), LengthCheck()
+    first = frames.scan(data[:100_000], 0, lengths_ok, predictor)
+    taken: list[int] = []
+    second = frames.scan(data[first.stopped :], 0, lambda *_: (taken.append(1), lengths_ok(*_))[1], predictor)
+    assert len(first.starts) + len(second.starts) == len(cycle) * 40
+    assert taken == []
+    starts = [*first.starts, *(first.stopped + start for start in second.starts)]
+    assert starts == list(accumulate((len(part) for part in (cycle * 40)[:-1]), initial=12))
 
 
 def test_a_restart_marker_voids_what_came_at_or_after_its_step(

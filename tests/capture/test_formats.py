@@ -39,6 +39,7 @@ def test_written_json_reads_back_the_same(data: dict[str, dict[int, float]], tmp
     read, findings = read_any(path)
     assert plain(read) == plain(table)
     assert findings == ()
+    assert list(tmp_path.iterdir()) == [path]
 
     def refuse(word: str) -> float:
         raise ValueError(word)
@@ -61,6 +62,15 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
         write_metrics_json(MetricTable({"a": Series.of({1: 1.0})}), path)
     assert path.read_text() == "{}"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_writing_replaces_the_file_and_never_changes_it_in_place(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.json"
+    path.write_text("{}")
+    with path.open() as reader:
+        write_metrics_json(MetricTable({"a": Series.of({1: 1.0})}), path)
+        assert reader.read() == "{}", "who reads the old file reads it to its end"
+    assert json.loads(path.read_text()) == {"a": {"1": 1.0}}
 
 
 def test_json_with_every_way_to_write_nan_and_repeated_keys(tmp_path: Path) -> None:
