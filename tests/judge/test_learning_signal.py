@@ -168,6 +168,8 @@ def test_pushed_norms_that_stay_identical_fail(attempt):
     ("log", "found"),
     [
         ("trainable params: 24,576 || all params: 1,000,000\n", []),
+        ("Model: tiny, 24576 trainable parameters\n", []),
+        ("Model: tiny, 0 trainable parameters\n", ["nothing-trainable"]),
         ("trainable params: 0 || all params: 1,000,000\n", ["nothing-trainable"]),
         ("nothing said\n", ["trainable-unknown"]),
     ],

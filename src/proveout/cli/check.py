@@ -72,9 +72,9 @@ def _table(outcomes: tuple[Outcome, ...], width: int | None) -> None:
 def _explain(outcomes: tuple[Outcome, ...], file: MetricFile) -> None:
     from proveout.judge.expressions.data import View
     from proveout.judge.say import steps_text
-    from proveout.judge.sparkline import sparkline
+    from proveout.judge.sparkline import bars_for, sparkline
 
-    data = file.data
+    data, levels = file.data, bars_for(sys.stdout.encoding)
     for outcome in outcomes:
         sys.stdout.write(f"\n{'PASS' if outcome.passed else 'FAIL'}  {outcome.check}\n")
         for tag in outcome.series:
@@ -82,7 +82,7 @@ def _explain(outcomes: tuple[Outcome, ...], file: MetricFile) -> None:
             if not isinstance(view, View) or not len(view):
                 continue
             series, steps = view.as_series(), list(outcome.offending.get(tag, ()))
-            bars, marks = sparkline(series, steps)
+            bars, marks = sparkline(series, steps, bars=levels)
             finite = [value for value in series.values if math.isfinite(value)]
             span = f"{min(finite)!r} to {max(finite)!r}" if finite else "no number"
             sys.stdout.write(

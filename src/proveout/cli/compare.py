@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -191,12 +192,13 @@ def _detail(tag: TagComparison) -> str:
     from proveout.domain.metrics import Series
     from proveout.judge.criteria.baseline import both
     from proveout.judge.say import steps_text
-    from proveout.judge.sparkline import sparkline
+    from proveout.judge.sparkline import bars_for, sparkline
 
     lines = [f"\n{tag.tag}"]
     for name, values in (("run", tag.values), ("baseline", tag.baseline)):
         if values:
-            bars, _ = sparkline(Series.of(dict(zip(tag.steps, values, strict=True))), tag.offending)
+            series = Series.of(dict(zip(tag.steps, values, strict=True)))
+            bars, _ = sparkline(series, bars=bars_for(sys.stdout.encoding))
             lines.append(f"  {name:<9}{bars}")
     if tag.offending:
         _, marks = sparkline(Series.of(dict.fromkeys(tag.steps, 0.0)), tag.offending)

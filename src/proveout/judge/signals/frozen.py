@@ -10,7 +10,9 @@ from proveout.domain.metrics import Series
 from proveout.judge import logtext, say
 from proveout.judge.signals.view import Said, View
 
-_TRAINABLE = re.compile(r"trainable (?:params|parameters)(?: count)?\s*[:=]\s*([\d,_]+)", re.IGNORECASE)
+_TRAINABLE = re.compile(
+    r"trainable (?:params|parameters)(?: count)?\s*[:=]\s*([\d,_]+)|([\d,_]+) trainable param", re.IGNORECASE
+)
 _CONSTANT = {
     "entropy": ("constant-entropy", "the policy's log-probabilities do not change"),
     "logprob": ("constant-logprob", "the policy's log-probabilities do not change"),
@@ -146,7 +148,7 @@ def _trainable_counts(view: View) -> Iterator[tuple[Citation, int]]:
         for line in logtext.scan(logtext.log_path(view.evidence), ("rainable param",)):
             found = _TRAINABLE.search(line.text)
             if found:
-                count = int(re.sub(r"[,_]", "", found[1]) or 0)
+                count = int(re.sub(r"[,_]", "", found[1] or found[2]) or 0)
                 cite = say.log_line(view.evidence.log, line.number, line.text, "trainable parameters")
                 yield cite, count
     except OSError:
