@@ -179,12 +179,23 @@ def rank(found: Sorted, scans: Sequence[LogScan], end: Ending) -> list[Candidate
     shutdown = min((e.offset for e in found.aftermath if e.file == 0), default=None)
     hang_at = min((e.offset for e in found.hangs if e.file == 0), default=None)
     children = {id(t.parent): t for s in scans for t in s.traces if t.parent is not None}
+    firm = {
+        id(c.trace)
+        for c in found.candidates
+        if c.trace is not None and c.rule is not None and c.rule.strength >= 2 and _is_exception(c.event)
+    }
     for candidate in found.candidates:
         event, trace = candidate.event, candidate.trace
-        if trace is not None and trace.name in inner:
+        if trace is not None and any(link.name in inner for link in (trace, *descendants(trace, children))):
             candidate.score += 4
             candidate.hard = True
             candidate.why.append("the class that the driver reports")
+        if _is_exception(event):
+            candidate.score += 1.5
+        chained = trace is not None and trace.relation in ("cause", "context")
+        if trace is not None and chained and id(trace.parent) in firm:
+            candidate.score -= 12
+            candidate.why.append("raised from another exception that a rule knows")
         if _pid(event, scans) & pids:
             candidate.score += 4
             candidate.why.append("printed by the worker that died")
@@ -207,6 +218,16 @@ def rank(found: Sorted, scans: Sequence[LogScan], end: Ending) -> list[Candidate
     for position, candidate in enumerate(ordered):
         candidate.score -= min(position, 20) * 0.35
     return sorted(ordered, key=lambda c: -c.score)
+
+
+def descendants(trace: Trace, children: dict[int, Trace]) -> list[Trace]:
+    """What was raised from a traceback's exception, nearest first."""
+    found: list[Trace] = []
+    child = children.get(id(trace))
+    while child is not None and len(found) < 8:
+        found.append(child)
+        child = children.get(id(child))
+    return found
 
 
 def _place(event: Event) -> tuple[float, int, int]:

@@ -17,7 +17,7 @@ from proveout.triage.catalog import STAGES, Catalog, Rule, load
 from proveout.triage.decide import Candidate, Ending, Sorted
 from proveout.triage.scan import Event, LogScan, Scanner
 
-LONGEST_TEXT = 600
+LONGEST_TEXT = 1200
 SHOWN = 12
 _VERDICTS = {
     Boundary.ENVIRONMENT: Verdict.BLOCKED,
@@ -29,11 +29,28 @@ _VERDICTS = {
 _FRAME_STAGES = (
     ("checkpoint", ("save_checkpoint", "_save_")),
     ("resume", ("load_checkpoint", "load_dist_checkpoint", "load_fsdp_dtensor_checkpoint")),
-    ("refit", ("update_weight", "refit_policy", "sync_model_weights", "_broadcast_to_vllm", "sharding_manager")),
+    (
+        "refit",
+        ("update_weight", "refit_policy", "sync_model_weights", "_broadcast_to_vllm", "sharding_manager"),
+    ),
     ("logprob", ("get_logprobs", "compute_log_prob", "policy_logprobs")),
     ("rollout", ("generate_sequences", "run_multi_turn_rollout", "compute_reward", "compute_score")),
-    ("train_step", ("update_actor", "train_step", "optimizer.step", "policy_training")),
-    ("provider_build", ("provide_distributed_model", "_build_model_optimizer", "load_hf_weights", "load_weights_hf")),
+    (
+        "train_step",
+        (
+            "forward_backward",
+            "megatron_policy_worker.py:train",
+            "policy_worker.py:train",
+            "update_actor",
+            "train_step",
+            "optimizer.step",
+            "policy_training",
+        ),
+    ),
+    (
+        "provider_build",
+        ("provide_distributed_model", "_build_model_optimizer", "load_hf_weights", "load_weights_hf"),
+    ),
     ("engine_start", ("run_engine_core", "init_device", "wait_for_engine_startup")),
 )
 
@@ -146,7 +163,7 @@ class _Answers:
             boundary=rule.boundary if rule else Boundary.NUMERICS,
             verdict=Verdict.FAIL,
             subkind=rule.subkind if rule else "",
-            stage=event.stage or "train_step",
+            stage="train_step",
             confidence="high" if event.count > 1 else "medium",
             cause=self._cite(event, rule.explanation if rule else "a value out of bounds"),
             aftermath=self._after(None),
@@ -156,7 +173,9 @@ class _Answers:
 
     def metric(self, told: numerics.Reading) -> TriageResult:
         """A number in the metric table that is wrong."""
-        rule = load().by_id.get("numerics-token-mult-prob-error" if told.subkind == "logprob-mismatch" else "")
+        rule = load().by_id.get(
+            "numerics-token-mult-prob-error" if told.subkind == "logprob-mismatch" else ""
+        )
         return TriageResult(
             boundary=Boundary.NUMERICS,
             verdict=Verdict.FAIL,
@@ -183,7 +202,7 @@ class _Answers:
             cause=self._cite(stuck.first, stuck.story),
             aftermath=self._after(None),
             noise=self._noise(),
-            remedy=rule.remedy if rule else "",
+            remedy="; ".join(part for part in (stuck.story, rule.remedy if rule else "") if part),
         )
 
     def incomplete(self, why: str, event: Event | None = None) -> TriageResult:
@@ -239,11 +258,12 @@ class _Answers:
     def _quiet(self) -> TriageResult:
         noisy = [*self.found.noise, *self.found.wrappers, *self.found.aftermath]
         noise = self._noise(extra=[*self.found.wrappers, *self.found.aftermath])
-        boundary = Boundary.NOISE if noisy or self.outlived else Boundary.NONE
+        alarming = [event for event in noisy if event.rule is None or event.rule.strength > 1]
+        boundary = Boundary.NOISE if alarming or self.outlived else Boundary.NONE
         return TriageResult(
             boundary=boundary,
             verdict=Verdict.PASS,
-            subkind=noisy[0].rule.subkind if noisy and noisy[0].rule else "",
+            subkind=alarming[0].rule.subkind if alarming and alarming[0].rule else "",
             stage="shutdown",
             confidence="medium" if boundary is Boundary.NOISE else "high",
             noise=noise,
@@ -272,7 +292,10 @@ class _Answers:
             why = f"the traceback at line {trace.header_line} is cut off before its exception"
             remedy = "get the log's remaining lines"
         elif self.found.wrappers:
-            why = "a worker died and its own output is not in these logs: " + self.found.wrappers[0].line.text[:160]
+            why = (
+                "a worker died and its own output is not in these logs: "
+                + self.found.wrappers[0].line.text[:160]
+            )
         else:
             why = "it ended with an error status and the log names no error"
         return TriageResult(
@@ -288,7 +311,9 @@ class _Answers:
         )
 
     def _after(self, best: Candidate | None) -> tuple[Citation, ...]:
-        others = [c.event for c in self.alive if c is not best and c.event is not (best.event if best else None)]
+        others = [
+            c.event for c in self.alive if c is not best and c.event is not (best.event if best else None)
+        ]
         events = [*others, *self.found.wrappers, *self.found.aftermath]
         if best is not None:
             events += self.found.hangs
@@ -313,7 +338,9 @@ class _Answers:
         if len(text) > LONGEST_TEXT:
             text = _around(text, event, LONGEST_TEXT)
         where = Where(file=str(self.scans[event.file].path), line=event.line.number)
-        return Citation(what=what + (f" ({event.count} times)" if event.count > 1 else ""), where=where, text=text)
+        return Citation(
+            what=what + (f" ({event.count} times)" if event.count > 1 else ""), where=where, text=text
+        )
 
     def _place(self, event: Event) -> str:
         return f"{self.scans[event.file].path}:{event.line.number}"
