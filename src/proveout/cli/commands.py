@@ -18,4 +18,5 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "assets": ("proveout.cli.assets", "Prepare test assets once, and reuse them by content."),
     "typecheck": ("proveout.cli.typecheck", "Static typing with the checkout's own checker."),
     "impacted": ("proveout.cli.impacted", "List the tests that a change can reach, each with its reason."),
+    "triage": ("proveout.cli.triage", "Say which boundary failed from logs alone, and which line caused it."),
 }

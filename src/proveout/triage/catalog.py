@@ -72,7 +72,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class _RuleFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    rules: tuple[Rule, ...]
+    """One family: ``defaults`` are the fields that its rules share."""
+
+    rules: tuple[dict[str, Any], ...]
+    defaults: dict[str, Any] = {}
 
 
 class Catalog:
@@ -109,7 +112,9 @@ def compile_pattern(pattern: str) -> Any:
     try:
         return re2.compile(line_pattern(pattern).encode(), options)
     except re2.error as error:
-        raise UsageError(f"not an RE2 pattern: {error}", where=pattern, remedy="RE2 has no look-around") from None
+        raise UsageError(
+            f"not an RE2 pattern: {error}", where=pattern, remedy="RE2 has no look-around"
+        ) from None
 
 
 def line_pattern(pattern: str) -> str:
@@ -162,7 +167,8 @@ def parse_rules(text: str, where: str) -> tuple[Rule, ...]:
 
     try:
         data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
-        rules = msgspec.convert(data, _RuleFile).rules
+        family = msgspec.convert(data, _RuleFile)
+        rules = tuple(msgspec.convert(family.defaults | rule, Rule) for rule in family.rules)
     except (yaml.YAMLError, msgspec.ValidationError) as error:
         raise UsageError(str(error).replace("\n", " "), where=where, remedy="see docs/triage.md") from None
     for rule in rules:
@@ -226,7 +232,9 @@ def load(user_dir: Path | None = None) -> Catalog:
     cache = _cache_file(key.hexdigest()[:24])
     kept = _read_cache(cache)
     if kept is None:
-        kept = tuple(rule for file in files for rule in parse_rules(file.read_text(encoding="utf-8"), str(file)))
+        kept = tuple(
+            rule for file in files for rule in parse_rules(file.read_text(encoding="utf-8"), str(file))
+        )
         catalog = Catalog(kept)
         _write_cache(cache, kept)
         return catalog

@@ -1,8 +1,7 @@
-"""From events to one answer: what can be a cause, in which order, and what the others are."""
+"""What each event is: a possible cause, a wrapper, aftermath or noise."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -13,14 +12,8 @@ from proveout.triage.scan import Event, LogScan
 from proveout.triage.stages import end_marks, last_progress
 from proveout.triage.traces import Trace
 
-_INNER = re.compile(r"RayTaskError\((\w+)\)")
-_DEAD_PID = re.compile(r"Worker PID: (\d+)|\bpid: (\d+)|\(pid=(\d+)[,)]")
-_FILE_PID = re.compile(r"-(\d+)\.(?:err|out|log)$")
-_LINE_PID = re.compile(r"pid=(\d+)")
-_RETRY = re.compile(r"(?i)\bretry(?:ing)?\b|will retry|attempt \d+|\bignor(?:ed|ing)\b|\bskipp(?:ed|ing)\b")
 GENERIC = 12.0
 UNOWNED = 8.0
-NEAR_END = 1 << 16
 
 
 @dataclass
@@ -69,9 +62,8 @@ class Ending:
 
 def ending(scan: LogScan) -> Ending:
     """How one log ends."""
-    near = scan.tail[-NEAR_END:]
-    base = scan.size - len(near)
-    completed, zero, failed = (mark + base if mark >= 0 else -1 for mark in end_marks(near))
+    base = scan.tail_offset
+    completed, zero, failed = (mark + base if mark >= 0 else -1 for mark in end_marks(scan.tail))
     progress = last_progress(scan.tail)
     return Ending(
         completed,
@@ -103,7 +95,7 @@ def _sort_line(events: list[Event], found: Sorted) -> None:
     if event.trace is not None and event.trace.ignored:
         found.noise.append(event)
     elif rule is None:
-        if event.rule is None or _is_exception(event):
+        if event.rule is None or is_exception(event):
             _generic(event, found)
     elif rule.metric:
         found.metrics.append(event)
@@ -151,7 +143,7 @@ def _lineage(trace: Trace | None) -> list[Trace]:
     return found
 
 
-def _is_exception(event: Event) -> bool:
+def is_exception(event: Event) -> bool:
     return event.trace is not None and event.trace.exception_line == event.line.number
 
 
@@ -171,75 +163,3 @@ def _generic(event: Event, found: Sorted) -> None:
     if trace is None:
         candidate.score -= 3
     found.candidates.append(candidate)
-
-
-def rank(found: Sorted, scans: Sequence[LogScan], end: Ending) -> list[Candidate]:
-    """The candidates, best first; those that the run outlived come last with a score below zero."""
-    inner, pids = _blame(found)
-    shutdown = min((e.offset for e in found.aftermath if e.file == 0), default=None)
-    hang_at = min((e.offset for e in found.hangs if e.file == 0), default=None)
-    children = {id(t.parent): t for s in scans for t in s.traces if t.parent is not None}
-    for candidate in found.candidates:
-        event, trace = candidate.event, candidate.trace
-        if trace is not None and trace.name in inner:
-            candidate.score += 4
-            candidate.hard = True
-            candidate.why.append("the class that the driver reports")
-        if _pid(event, scans) & pids:
-            candidate.score += 4
-            candidate.why.append("printed by the worker that died")
-        if event.line.level == "WARNING" or _RETRY.search(event.line.text):
-            candidate.score -= 6
-        if candidate.rule is None:
-            if hang_at is not None and event.file == 0 and event.offset > hang_at:
-                candidate.score -= 8
-            if shutdown is not None and event.file == 0 and event.offset > shutdown:
-                candidate.score -= 2
-            child = children.get(id(trace)) if trace is not None else None
-            if child is not None and child.relation == "context":
-                candidate.score -= 1
-            elif child is not None and child.relation == "remote":
-                candidate.score -= 3
-        if _outlived(candidate, end):
-            candidate.score -= 100
-            candidate.why.append("the run went on afterwards and ended by itself")
-    ordered = sorted(found.candidates, key=lambda c: _place(c.event))
-    for position, candidate in enumerate(ordered):
-        candidate.score -= min(position, 20) * 0.35
-    return sorted(ordered, key=lambda c: -c.score)
-
-
-def _place(event: Event) -> tuple[float, int, int]:
-    return (0.0, event.file, event.order)
-
-
-def _outlived(candidate: Candidate, end: Ending) -> bool:
-    event = candidate.event
-    if event.file != 0:
-        return False
-    went_on = end.last_progress > event.last_offset and (
-        end.last_step is None or event.step is None or end.last_step > event.step
-    )
-    finished = end.completed > event.last_offset or end.exit_zero > event.last_offset
-    if end.exit_failed > max(event.last_offset, end.exit_zero):
-        return False
-    if candidate.hard:
-        return (went_on and finished) or end.exit_zero > event.last_offset
-    return went_on or finished or (end.completed >= 0 and event.offset > end.completed)
-
-
-def _blame(found: Sorted) -> tuple[set[str], set[str]]:
-    """Exception classes and process ids that wrappers name."""
-    inner: set[str] = set()
-    pids: set[str] = set()
-    for event in found.wrappers:
-        inner.update(_INNER.findall(event.line.text))
-        if "died" in event.line.text or "Worker PID" in event.line.text:
-            pids.update(pid for groups in _DEAD_PID.findall(event.line.text) for pid in groups if pid)
-    return inner, pids
-
-
-def _pid(event: Event, scans: Sequence[LogScan]) -> set[str]:
-    named = _FILE_PID.search(scans[event.file].path.name)
-    pids = {named[1]} if named else set()
-    return pids | set(_LINE_PID.findall(event.line.source))

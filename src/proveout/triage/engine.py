@@ -1,41 +1,21 @@
-"""The answer: boundary, cause, aftermath, confidence, verdict, remedy."""
+"""From logs to one answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from proveout.domain import redact
 from proveout.domain.errors import UsageError
-from proveout.domain.evidence import End, ExitRecord, TriageResult
-from proveout.domain.finding import Boundary, Citation, Where
+from proveout.domain.evidence import ExitRecord, TriageResult
+from proveout.domain.finding import Boundary
 from proveout.domain.metrics import MetricTable
-from proveout.domain.verdict import Verdict
 from proveout.triage import decide, hang, numerics
-from proveout.triage.catalog import STAGES, Catalog, Rule, load
-from proveout.triage.decide import Candidate, Ending, Sorted
-from proveout.triage.scan import Event, LogScan, Scanner
-
-LONGEST_TEXT = 600
-SHOWN = 12
-_VERDICTS = {
-    Boundary.ENVIRONMENT: Verdict.BLOCKED,
-    Boundary.INCOMPLETE: Verdict.INCOMPLETE,
-    Boundary.UNKNOWN: Verdict.INCOMPLETE,
-    Boundary.NOISE: Verdict.PASS,
-    Boundary.NONE: Verdict.PASS,
-}
-_FRAME_STAGES = (
-    ("checkpoint", ("save_checkpoint", "_save_")),
-    ("resume", ("load_checkpoint", "load_dist_checkpoint", "load_fsdp_dtensor_checkpoint")),
-    ("refit", ("update_weight", "refit_policy", "sync_model_weights", "_broadcast_to_vllm", "sharding_manager")),
-    ("logprob", ("get_logprobs", "compute_log_prob", "policy_logprobs")),
-    ("rollout", ("generate_sequences", "run_multi_turn_rollout", "compute_reward", "compute_score")),
-    ("train_step", ("update_actor", "train_step", "optimizer.step", "policy_training")),
-    ("provider_build", ("provide_distributed_model", "_build_model_optimizer", "load_hf_weights", "load_weights_hf")),
-    ("engine_start", ("run_engine_core", "init_device", "wait_for_engine_startup")),
-)
+from proveout.triage.answers import Answers
+from proveout.triage.catalog import Catalog, load
+from proveout.triage.decide import Candidate
+from proveout.triage.ranking import rank
+from proveout.triage.scan import LogScan, Scanner
 
 
 @lru_cache(maxsize=2)
@@ -79,279 +59,32 @@ def answer(
     found, end = decide.sort(scans), decide.ending(main)
     if exit is not None and exit.ok and end.exit_zero < 0:
         end.exit_zero = main.size
-    ranked = decide.rank(found, scans, end)
-    outlived = [c for c in ranked if c.score < 0]
-    alive = [c for c in ranked if c.score >= 0]
-    answers = _Answers(scans, found, end, alive, outlived)
+    ranked = rank(found, scans, end)
+    alive = [c for c in ranked if c.score >= 0 and not (exit is not None and exit.ok)]
+    answers = Answers(scans, found, end, alive, [c for c in ranked if c not in alive])
+    return _choose(answers, exit, metrics, planned_steps)
 
-    reading = numerics.from_log(found.metrics, scans)
-    best = alive[0] if alive else None
+
+def _choose(
+    answers: Answers, exit_: ExitRecord | None, metrics: MetricTable | None, planned: int | None
+) -> TriageResult:
+    """A hard cause before a number, a number before a hang, a hang before what merely looks like a cause."""
+    found = answers.found
+    best: Candidate | None = answers.alive[0] if answers.alive else None
+    reading = numerics.from_log(found.metrics, answers.scans)
     if best is not None and best.boundary is not Boundary.UNKNOWN and (best.hard or reading is None):
         return answers.cause(best)
     if reading is not None:
         return answers.reading(reading)
-    told = numerics.from_metrics(metrics) if metrics is not None else None
-    stuck = hang.analyse(found.hangs, hang.world_size(main.tail))
-    if stuck is not None and not (exit is not None and exit.ok):
+    stuck = hang.analyse(found.hangs, hang.world_size(answers.scans[0].tail))
+    if stuck is not None and not (exit_ is not None and exit_.ok):
         return answers.hang(stuck)
+    told = numerics.from_metrics(metrics) if metrics is not None else None
     if told is not None:
         return answers.metric(told)
     if found.incomplete:
+        rule = found.incomplete[0].rule
         return answers.incomplete(
-            found.incomplete[0].rule.explanation if found.incomplete[0].rule else "the run was interrupted",
-            found.incomplete[0],
+            rule.explanation if rule else "the run was interrupted", found.incomplete[0]
         )
-    return answers.rest(best, exit, planned_steps, metrics)
-
-
-class _Answers:
-    """Builds the result for each kind of answer."""
-
-    def __init__(
-        self,
-        scans: Sequence[LogScan],
-        found: Sorted,
-        end: Ending,
-        alive: list[Candidate],
-        outlived: list[Candidate],
-    ) -> None:
-        self.scans, self.found, self.end = scans, found, end
-        self.alive, self.outlived = alive, outlived
-
-    def cause(self, best: Candidate) -> TriageResult:
-        """A failure with its cause."""
-        rule = best.rule
-        confidence = _confidence(best, self.alive)
-        if rule is not None:
-            remedy, what = rule.remedy, rule.explanation
-        else:
-            remedy = f"read the traceback that ends at {self._place(best.event)}"
-            what = f"raised in {best.frame}" if best.frame else "an exception that no rule knows"
-        return TriageResult(
-            boundary=best.boundary,
-            verdict=_verdict(best.boundary, rule),
-            subkind=best.subkind,
-            stage=self._stage(best.event),
-            confidence=confidence,
-            cause=self._cite(best.event, what),
-            aftermath=self._after(best),
-            noise=self._noise(),
-            remedy=remedy,
-        )
-
-    def reading(self, event: Event) -> TriageResult:
-        """A number in the log that is wrong."""
-        rule = event.rule
-        return TriageResult(
-            boundary=rule.boundary if rule else Boundary.NUMERICS,
-            verdict=Verdict.FAIL,
-            subkind=rule.subkind if rule else "",
-            stage=event.stage or "train_step",
-            confidence="high" if event.count > 1 else "medium",
-            cause=self._cite(event, rule.explanation if rule else "a value out of bounds"),
-            aftermath=self._after(None),
-            noise=self._noise(),
-            remedy=rule.remedy if rule else "",
-        )
-
-    def metric(self, told: numerics.Reading) -> TriageResult:
-        """A number in the metric table that is wrong."""
-        rule = load().by_id.get("numerics-token-mult-prob-error" if told.subkind == "logprob-mismatch" else "")
-        return TriageResult(
-            boundary=Boundary.NUMERICS,
-            verdict=Verdict.FAIL,
-            subkind=told.subkind,
-            stage="train_step",
-            confidence="high",
-            cause=Citation(what=told.story, where=told.citation.where, text=told.citation.text),
-            aftermath=self._after(None),
-            noise=self._noise(),
-            remedy=rule.remedy
-            if rule
-            else "compare this run's first bad step with a run of the unchanged checkout",
-        )
-
-    def hang(self, stuck: hang.Hang) -> TriageResult:
-        """A collective that not all ranks entered."""
-        rule = stuck.first.rule
-        return TriageResult(
-            boundary=Boundary.HANG,
-            verdict=Verdict.BLOCKED if stuck.blocked else Verdict.FAIL,
-            subkind=stuck.subkind,
-            stage=self._stage(stuck.first),
-            confidence="medium",
-            cause=self._cite(stuck.first, stuck.story),
-            aftermath=self._after(None),
-            noise=self._noise(),
-            remedy=rule.remedy if rule else "",
-        )
-
-    def incomplete(self, why: str, event: Event | None = None) -> TriageResult:
-        """A run that shows no failure and no end."""
-        place = f" ({self._place(event)})" if event is not None else ""
-        rule = event.rule if event is not None else None
-        return TriageResult(
-            boundary=Boundary.INCOMPLETE,
-            verdict=Verdict.INCOMPLETE,
-            subkind=rule.subkind if rule else "log-ends",
-            stage=self._stage(event),
-            confidence="medium",
-            noise=self._noise(),
-            remedy=rule.remedy if rule else "",
-            undecided_because=why + place,
-        )
-
-    def rest(
-        self,
-        best: Candidate | None,
-        exit_: ExitRecord | None,
-        planned: int | None,
-        metrics: MetricTable | None,
-    ) -> TriageResult:
-        """No cause: unknown, incomplete, noise or none."""
-        ended_well = self.end.exit_zero > self.end.exit_failed or (
-            exit_ is None and self.end.exit_failed < 0 and self.end.completed >= 0
-        )
-        bad_exit = exit_ is not None and not exit_.ok
-        dead = [e for e in self.found.wrappers if e.file != 0 or e.last_offset > self.end.completed]
-        if exit_ is not None and exit_.end in (End.TIMED_OUT, End.INTERRUPTED, End.NOT_STARTED, End.LOST):
-            return self._unfinished(exit_)
-        if bad_exit or (
-            not ended_well and (best is not None or dead or self.found.cut or self.end.exit_failed >= 0)
-        ):
-            return self._unknown(best, exit_)
-        reached = self._last_step(metrics)
-        if planned is not None and reached is not None and reached < planned:
-            return self.incomplete(f"the last step shown is {reached} of {planned} planned")
-        if ended_well:
-            return self._quiet()
-        size = sum(scan.size for scan in self.scans)
-        if size == 0:
-            return self.incomplete("the log is empty")
-        if self.scans[0].binary:
-            return self.incomplete("the file does not look like a log: most of it is not text")
-        return self.incomplete("the log ends without an error and without a sign that the run ended")
-
-    def _last_step(self, metrics: MetricTable | None) -> int | None:
-        told = metrics.last_step() if metrics is not None else None
-        return told if told is not None else self.end.last_step
-
-    def _quiet(self) -> TriageResult:
-        noisy = [*self.found.noise, *self.found.wrappers, *self.found.aftermath]
-        noise = self._noise(extra=[*self.found.wrappers, *self.found.aftermath])
-        boundary = Boundary.NOISE if noisy or self.outlived else Boundary.NONE
-        return TriageResult(
-            boundary=boundary,
-            verdict=Verdict.PASS,
-            subkind=noisy[0].rule.subkind if noisy and noisy[0].rule else "",
-            stage="shutdown",
-            confidence="medium" if boundary is Boundary.NOISE else "high",
-            noise=noise,
-        )
-
-    def _unfinished(self, exit_: ExitRecord) -> TriageResult:
-        why = {
-            End.TIMED_OUT: "the launcher stopped it at its time limit; nothing in the log says why it took so long",
-            End.INTERRUPTED: "it was interrupted",
-            End.NOT_STARTED: "it was never started",
-            End.LOST: "nobody saw it end",
-        }[exit_.end]
-        return self.incomplete(why)
-
-    def _unknown(self, best: Candidate | None, exit_: ExitRecord | None) -> TriageResult:
-        why, remedy = "", "keep the worker logs (ray session logs/worker-*.err) and run triage on them too"
-        if best is not None:
-            why = f"an exception that no rule knows, raised where no frame tells whose code it is: {best.event.line.text[:200]}"
-        elif exit_ is not None and exit_.signal == 9:
-            why = "it was killed by signal 9 and nothing says by whom: the host ran out of memory, or someone killed it"
-            remedy = "look at dmesg or the job's memory accounting (sacct --format=State,MaxRSS) at that time"
-        elif exit_ is not None and exit_.signal is not None:
-            why = f"it was killed by signal {exit_.signal} and the log does not say why"
-        elif self.found.cut:
-            trace = self.found.cut[0]
-            why = f"the traceback at line {trace.header_line} is cut off before its exception"
-            remedy = "get the log's remaining lines"
-        elif self.found.wrappers:
-            why = "a worker died and its own output is not in these logs: " + self.found.wrappers[0].line.text[:160]
-        else:
-            why = "it ended with an error status and the log names no error"
-        return TriageResult(
-            boundary=Boundary.UNKNOWN,
-            verdict=Verdict.INCOMPLETE,
-            subkind="unmatched" if best is not None else ("traceback-cut" if self.found.cut else "no-cause"),
-            stage=self._stage(best.event if best else (self.found.wrappers or [None])[0]),
-            confidence="low",
-            aftermath=self._after(None),
-            noise=self._noise(),
-            remedy=remedy,
-            undecided_because=why,
-        )
-
-    def _after(self, best: Candidate | None) -> tuple[Citation, ...]:
-        others = [c.event for c in self.alive if c is not best and c.event is not (best.event if best else None)]
-        events = [*others, *self.found.wrappers, *self.found.aftermath]
-        if best is not None:
-            events += self.found.hangs
-        return self._cite_all(events)
-
-    def _noise(self, extra: Iterable[Event] = ()) -> tuple[Citation, ...]:
-        return self._cite_all([*self.found.noise, *(c.event for c in self.outlived), *extra])
-
-    def _cite_all(self, events: Iterable[Event]) -> tuple[Citation, ...]:
-        seen: set[tuple[int, int]] = set()
-        cited: list[Citation] = []
-        for event in sorted(events, key=lambda e: (e.file, e.line.number)):
-            place = (event.file, event.line.number)
-            if place in seen or len(cited) >= SHOWN:
-                continue
-            seen.add(place)
-            cited.append(self._cite(event, event.rule.explanation if event.rule else "an exception"))
-        return tuple(cited)
-
-    def _cite(self, event: Event, what: str) -> Citation:
-        text = redact.text(event.line.shown)
-        if len(text) > LONGEST_TEXT:
-            text = _around(text, event, LONGEST_TEXT)
-        where = Where(file=str(self.scans[event.file].path), line=event.line.number)
-        return Citation(what=what + (f" ({event.count} times)" if event.count > 1 else ""), where=where, text=text)
-
-    def _place(self, event: Event) -> str:
-        return f"{self.scans[event.file].path}:{event.line.number}"
-
-    def _stage(self, event: Event | None) -> str:
-        trace = event.trace if event is not None else None
-        for stage, names in _FRAME_STAGES:
-            if trace is not None and any(name in trace.path for name in names):
-                return stage
-        if event is not None and event.file == 0 and event.stage:
-            return event.stage
-        reached = self.scans[0].tracker.reached
-        return next((stage for stage in reversed(STAGES) if stage in reached), "preflight")
-
-
-def _around(text: str, event: Event, size: int) -> str:
-    """A long line cut to the part that the rule matched."""
-    at = 0
-    if event.rule is not None:
-        from proveout.triage.catalog import compile_pattern
-
-        match = compile_pattern(event.rule.pattern).search(text.encode())
-        at = len(text.encode()[: match.start()].decode("utf-8", "ignore")) if match else 0
-    start = max(0, at - size // 4)
-    return ("..." if start else "") + text[start : start + size] + ("..." if start + size < len(text) else "")
-
-
-def _verdict(boundary: Boundary, rule: Rule | None) -> Verdict:
-    if rule is not None and rule.verdict:
-        return Verdict(rule.verdict)
-    return _VERDICTS.get(boundary, Verdict.FAIL)
-
-
-def _confidence(best: Candidate, alive: Sequence[Candidate]) -> str:
-    if best.rule is None:
-        return "low"
-    rivals = [c for c in alive if c is not best and c.boundary not in (best.boundary, Boundary.UNKNOWN)]
-    close = any(best.score - rival.score < 5 for rival in rivals)
-    if best.rule.strength >= 3:
-        return "medium" if close else "high"
-    return "low" if close or best.rule.strength == 1 else "medium"
+    return answers.rest(best, exit_, planned, metrics)

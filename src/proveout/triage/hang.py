@@ -81,28 +81,18 @@ def analyse(events: Sequence[Event], world: int | None = None) -> Hang | None:
     done = [state.done for state in ranks.values() if state.done is not None]
     blocked = lowest <= 1 and all(value < 1 for value in done)
     mismatch = len(kinds) > 1
-    return Hang(
-        ranks,
-        first,
-        behind,
-        missing,
-        "collective-mismatch" if mismatch else "nccl-watchdog",
-        blocked,
-        _story(ranks, lowest, behind, missing, kinds, mismatch),
+    result = Hang(
+        ranks, first, behind, missing, "collective-mismatch" if mismatch else "nccl-watchdog", blocked, ""
     )
+    result.story = _story(result, lowest, kinds)
+    return result
 
 
-def _story(
-    ranks: dict[int, RankState],
-    lowest: int,
-    behind: int,
-    missing: tuple[int, ...],
-    kinds: set[tuple[str, int | None]],
-    mismatch: bool,
-) -> str:
+def _story(stuck: Hang, lowest: int, kinds: set[tuple[str, int | None]]) -> str:
+    ranks, behind, missing = stuck.ranks, stuck.behind, stuck.missing
     ahead = sorted(r.rank for r in ranks.values() if r.seq is not None and r.seq > lowest)
     parts = [f"{len(ranks)} rank(s) timed out; the lowest sequence number is {lowest} (rank {behind})"]
-    if mismatch:
+    if len(kinds) > 1:
         told = ", ".join(sorted(f"{op} of {numel}" for op, numel in kinds))
         parts.append(f"ranks disagree on that collective: {told}")
     if ahead:

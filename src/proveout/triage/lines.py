@@ -9,7 +9,9 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[@-Z\\-_]"
 _REPEATED = re.compile(r"\s*\[repeated (\d+)x across cluster\](?: \(Ray deduplicates logs.*)?\s*$")
 _MONTHS = {
     name: number
-    for number, name in enumerate(("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec").split(), start=1)
+    for number, name in enumerate(
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], start=1
+    )
 }
 
 # Each alternative is one kind of prefix; they are stripped one after another, so they may be stacked.
@@ -120,3 +122,12 @@ def _time(groups: dict[str, str | None]) -> float | None:
     else:
         month, day = _MONTHS[str(groups["mon"])], int(str(groups["day"]))
     return ((month * 31 + day) * 24 + hours) * 3600.0 + minutes * 60 + seconds
+
+
+def last_time(data: bytes) -> float | None:
+    """The time of the last line in ``data`` that carries one, or None."""
+    for raw in reversed(data.split(b"\n")[-40:]):
+        time = parse(raw[:400], 0).time if raw else None
+        if time is not None:
+            return time
+    return None

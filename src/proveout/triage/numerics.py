@@ -51,7 +51,9 @@ def _lasting(event: Event, scans: Sequence[LogScan]) -> bool:
     if rule is None or event.last_offset < scan.tail_offset:
         return False
     name = re.compile((re.escape(rule.metric) + _FINITE).encode())
-    bad = re.compile((re.escape(rule.metric) + r"['\"]?\s*[:=]\s*['\"]?(?:nan|-?inf)").encode(), re.IGNORECASE)
+    bad = re.compile(
+        (re.escape(rule.metric) + r"['\"]?\s*[:=]\s*['\"]?(?:nan|-?inf)").encode(), re.IGNORECASE
+    )
     return name.search(rest) is None or bad.search(rest) is not None
 
 
@@ -102,7 +104,9 @@ def prob_error(tag: str, series: Series, metrics: MetricTable) -> Reading | None
         return None
     step, value = bad[0]
     first = series.steps[0]
-    parts = [f"{tag} is {value:.6g} at step {step} (limit {PROB_ERROR_LIMIT}), {len(bad)} of {len(series)} steps"]
+    parts = [
+        f"{tag} is {value:.6g} at step {step} (limit {PROB_ERROR_LIMIT}), {len(bad)} of {len(series)} steps"
+    ]
     if step == first:
         parts.append(
             "it is wrong from the first step on: the weights differ before any update "
@@ -118,9 +122,13 @@ def prob_error(tag: str, series: Series, metrics: MetricTable) -> Reading | None
     at = ratio.as_dict().get(step) if ratio is not None else None
     if at is not None and math.isfinite(at):
         if at < 0.98:
-            parts.append(f"sampling_importance_ratio {at:.4g}: generation trusts its tokens more than the policy does")
+            parts.append(
+                f"sampling_importance_ratio {at:.4g}: generation trusts its tokens more than the policy does"
+            )
         elif at > 1.02:
-            parts.append(f"sampling_importance_ratio {at:.4g}: the policy trusts the tokens more than generation does")
+            parts.append(
+                f"sampling_importance_ratio {at:.4g}: the policy trusts the tokens more than generation does"
+            )
         else:
             parts.append(f"sampling_importance_ratio {at:.4g}: few tokens differ much, most agree")
     share = _share(value, metrics.get(prefix + "max_seq_mult_prob_error"), step)

@@ -71,3 +71,14 @@ def blocks(stream: IO[bytes], size: int = BLOCK) -> Iterator[Block]:
             offset, carry, fresh = offset + len(data) - OVERLAP, data[-OVERLAP:], OVERLAP
         else:
             carry = data
+
+
+def line_number(path: Path, number: int) -> str:
+    """The text of line ``number`` (from 1) of a log. Raises UsageError where there is no such line."""
+    with open_log(path) as stream:
+        for block in blocks(stream):
+            inside = number - block.line
+            lines = block.data.split(b"\n")
+            if inside < len(lines) - (1 if block.data.endswith(b"\n") else 0):
+                return lines[inside].decode("utf-8", "replace")
+    raise UsageError(f"has no line {number}", where=str(path))

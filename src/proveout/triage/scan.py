@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from proveout.triage.catalog import Catalog, Rule, line_pattern
-from proveout.triage.lines import Line, parse, segment
+from proveout.triage.lines import Line, last_time, parse, segment
 from proveout.triage.reader import BLOCK, Block, blocks, open_log
 from proveout.triage.stages import StageTracker, last_progress, last_stage
 from proveout.triage.traces import HEADER, Assembler, Trace
 
 CHUNK = 4096
 LONGEST_PIECE = 1 << 16
-KEEP_EVENTS = 4000
+KEEP_FIRST = 24
+KEEP_LAST = 24
+BURST = 1 << 18
+NEAR = 1 << 18
 TAIL = BLOCK
 _SET_MEMORY = 256 << 20
 _TRACE_HEADER = r"Traceback \(most recent call last\):"
@@ -35,9 +39,10 @@ class Event:
     line: Line
     rule: Rule | None
     trace: Trace | None
-    stage: str
-    step: int | None
     offset: int
+    stage: str = ""
+    step: int | None = None
+    time: float | None = None
     count: int = 1
     order: int = 0
     last_line: int = 0
@@ -57,9 +62,7 @@ class LogScan:
     tracker: StageTracker = field(default_factory=StageTracker)
     tail: bytes = b""
     tail_offset: int = 0
-    dropped: int = 0
     binary: bool = False
-    lines_after: dict[str, int] = field(default_factory=dict)
 
 
 class Scanner:
@@ -97,6 +100,11 @@ class Scanner:
                 found.append((index, at))
         return found
 
+    def starts_as_exception(self, line: Line) -> bool:
+        """Whether a line's text begins with the name of an exception."""
+        match = self._exception_rx.search(line.text.encode())
+        return match is not None and match.start() == 0
+
     def scan(self, path: Path, index: int = 0) -> LogScan:
         """Read one log to its end as it is now. Raises UsageError for what cannot be opened."""
         with open_log(path) as stream:
@@ -108,7 +116,10 @@ class _Pass:
         self.scanner = scanner
         self.result = LogScan(path, index)
         self.assembler = Assembler()
+        self._rules = scanner.catalog.rules
         self._known: dict[tuple[str, str], Event] = {}
+        self._first: dict[str, list[Event]] = {}
+        self._last: dict[str, deque[tuple[tuple[str, str], Event]]] = {}
         self._order = 0
         self._before = b""
 
@@ -125,6 +136,7 @@ class _Pass:
             self.assembler.tick(result.lines)
         result.tail, result.tail_offset = self._before, max(0, result.size - len(self._before))
         result.traces = self.assembler.finish()
+        result.events = self._events()
         return result
 
     def _block(self, block: Block) -> None:
@@ -152,49 +164,58 @@ class _Pass:
     def _note(
         self, block: Block, at: int, line: Line, trace: Trace | None, found: list[tuple[int, int]]
     ) -> None:
-        rules = [self.scanner.catalog.rules[i] for i, _ in found if i < len(self.scanner.catalog.rules)]
+        rules: list[Rule | None] = [self._rules[i] for i, _ in found if i < len(self._rules)]
         is_exception = trace is not None and trace.exception_line == line.number
-        if not rules and not is_exception and not _starts_as_exception(self.scanner, line):
+        if not rules and not is_exception and not self.scanner.starts_as_exception(line):
             return
-        offset = block.offset + at
         for rule in rules or [None]:
-            key = (rule.id if rule else "", _DIGITS.sub("0", line.text)[:300])
-            known = self._known.get(key)
-            if known is not None and not (rule and rule.subkind == "nccl-watchdog"):
-                known.count += line.repeated
-                known.last_line, known.last_offset = line.number, offset
-                continue
-            if len(self.result.events) >= KEEP_EVENTS:
-                self.result.dropped += 1
-                continue
-            stage, step = self._where(block, at)
-            event = Event(
-                self.result.index,
-                line,
-                rule,
-                trace,
-                stage,
-                step,
-                offset,
-                count=line.repeated,
-                order=self._order,
-                last_line=line.number,
-                last_offset=offset,
-            )
-            self._order += 1
-            self._known.setdefault(key, event)
-            self.result.events.append(event)
+            self._event(rule, block, at, line, trace)
 
-    def _where(self, block: Block, at: int) -> tuple[str, int | None]:
-        """Stage and step just before byte ``at`` of a block."""
-        if len(self.result.events) > 200:
-            return "", None
-        before = block.data[max(0, at - BLOCK // 4) : at]
-        if len(before) < BLOCK // 4:
-            before = self._before[-(BLOCK // 4) :] + before
-        stage = last_stage(before)
+    def _event(self, rule: Rule | None, block: Block, at: int, line: Line, trace: Trace | None) -> None:
+        offset = block.offset + at
+        key = (rule.id if rule else "", _DIGITS.sub("0", line.text)[:300])
+        known = self._known.get(key)
+        counted = rule is None or rule.subkind != "nccl-watchdog"
+        if known is not None and counted and offset - known.last_offset < BURST:
+            known.count += line.repeated
+            known.last_line, known.last_offset = line.number, offset
+            return
+        self._order += 1
+        event = Event(self.result.index, line, rule, trace, offset, count=line.repeated, order=self._order)
+        event.last_line, event.last_offset, event.time = line.number, offset, line.time
+        if rule is None or rule.role == "cause":
+            self._where(event, block, at)
+        self._keep(key, event)
+
+    def _keep(self, key: tuple[str, str], event: Event) -> None:
+        """The first events of each rule stay, and of the later ones the last: memory is bounded for any log."""
+        self._known[key] = event
+        first = self._first.setdefault(key[0], [])
+        if len(first) < KEEP_FIRST:
+            first.append(event)
+            return
+        last = self._last.setdefault(key[0], deque())
+        last.append((key, event))
+        if len(last) > KEEP_LAST:
+            gone, old = last.popleft()
+            if self._known.get(gone) is old:
+                del self._known[gone]
+
+    def _events(self) -> list[Event]:
+        kept = [event for events in self._first.values() for event in events]
+        kept += [event for events in self._last.values() for _, event in events]
+        return sorted(kept, key=lambda event: event.order)
+
+    def _where(self, event: Event, block: Block, at: int) -> None:
+        """Stage, step and time just before byte ``at`` of a block."""
+        before = block.data[max(0, at - NEAR) : at]
+        if len(before) < NEAR:
+            before = self._before[-NEAR:] + before
+        event.stage = last_stage(before)
         progress = last_progress(before)
-        return stage, progress[1] if progress else None
+        event.step = progress[1] if progress else None
+        if event.time is None:
+            event.time = last_time(before[-CHUNK:])
 
 
 def _pieces(data: bytes) -> Iterator[tuple[int, int]]:
@@ -213,11 +234,6 @@ def _pieces(data: bytes) -> Iterator[tuple[int, int]]:
             continue
         yield position, end
         position = end
-
-
-def _starts_as_exception(scanner: Scanner, line: Line) -> bool:
-    match: Any = scanner._exception_rx.search(line.text.encode())  # noqa: SLF001 - same module
-    return match is not None and match.start() == 0
 
 
 def _looks_binary(data: bytes) -> bool:

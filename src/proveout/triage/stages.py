@@ -27,6 +27,8 @@ class Markers:
         self.progress = [compile_pattern(pattern) for pattern in data["progress"]]
         self.any_progress = _one_of([_unnamed(pattern) for pattern in data["progress"]])
         self.completed = _one_of(data["completed"])
+        ends = [*data["completed"], *data["exit_zero"], *data["exit_failed"], r"echo \$\?"]
+        self.any_end = _one_of(pattern.removeprefix("^") for pattern in ends)
         self.exit_zero = _one_of(data["exit_zero"])
         self.exit_failed = _one_of(data["exit_failed"])
 
@@ -154,16 +156,26 @@ def end_marks(tail: bytes) -> tuple[int, int, int]:
     """
     found = markers()
     completed = zero = failed = -1
-    at = 0
-    asked = False
-    for raw in tail.split(b"\n"):
+    seen = -1
+    for hint in found.any_end.finditer(tail):
+        start = tail.rfind(b"\n", 0, hint.start()) + 1
+        if start == seen:
+            continue
+        seen = start
+        raw = line_at(tail, hint.start())
         text = parse(raw, 0).text.strip().encode()
+        status = _asked(tail, hint.end()) if text.endswith(b"echo $?") else b""
         if found.completed.search(text) or found.completed.search(raw):
-            completed = at
-        if found.exit_zero.search(text) or (asked and text == b"0"):
-            zero = at
-        elif found.exit_failed.search(text) or (asked and text.isdigit()):
-            failed = at
-        asked = text.endswith(b"echo $?")
-        at += len(raw) + 1
+            completed = start
+        if found.exit_zero.search(text) or status == b"0":
+            zero = start
+        elif found.exit_failed.search(text) or status:
+            failed = start
     return completed, zero, failed
+
+
+def _asked(tail: bytes, position: int) -> bytes:
+    """The number on the line after ``position``, or nothing."""
+    start = tail.find(b"\n", position) + 1
+    answer = line_at(tail, start).strip() if start else b""
+    return answer if answer.isdigit() else b""

@@ -72,31 +72,34 @@ class Assembler:
 
     def feed(self, line: Line) -> Trace | None:
         """Take one line; the traceback that it belongs to, or None."""
-        text, source = line.text, line.source
-        stripped = text.strip()
+        stripped = line.text.strip()
         if stripped.startswith("Exception ignored in"):
-            self._ignored_at[source] = line.number
-        if stripped == HEADER or stripped.endswith(HEADER):
+            self._ignored_at[line.source] = line.number
+        if stripped.endswith(HEADER):
             return self._begin(line)
-        trace = self.open.get(source)
+        trace = self.open.get(line.source)
         if trace is not None:
-            return self._continue(trace, line, text, stripped)
-        just = self._just.get(source)
-        if just is None:
-            return None
+            return self._continue(trace, line, line.text, stripped)
+        just = self._just.get(line.source)
+        return self._after(just, line, stripped) if just is not None else None
+
+    def _after(self, just: Trace, line: Line, stripped: str) -> Trace | None:
+        """A line of a source whose traceback has just ended: a chain, frames of a remote one, or its message."""
+        since, inside = line.number - just.last_seen, line.text.startswith((" ", "\t"))
+        trace: Trace | None = None
         if stripped in _CHAIN:
-            self._relation[source] = _CHAIN[stripped]
-            return just
-        if _FRAME.match(text) and just.frames and line.number - just.last_seen < 6:
-            return self._reopen(just, line)
-        if line.number - just.last_seen > 400:
-            del self._just[source]
-        elif stripped and not text.startswith((" ", "\t")) and EXCEPTION.match(stripped):
-            return self._follow(just, line, stripped)
-        elif stripped and line.number - just.last_seen < 40 and just.exception_line:
+            self._relation[line.source] = _CHAIN[stripped]
+            trace = just
+        elif _FRAME.match(line.text) and just.frames and since < 6:
+            trace = self._reopen(just, line)
+        elif since > 400:
+            del self._just[line.source]
+        elif stripped and not inside and EXCEPTION.match(stripped):
+            trace = self._follow(just, line, stripped)
+        elif stripped and since < 40 and just.exception_line:
             just.last_seen = line.number
-            return just if text.startswith((" ", "\t")) else None
-        return None
+            trace = just if inside else None
+        return trace
 
     def finish(self) -> list[Trace]:
         """Everything, tracebacks without an exception line included."""

@@ -1,0 +1,144 @@
+"""The order of possible causes: cause before aftermath, the process that died first, and what the run outlived."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proveout.triage.decide import Candidate, Ending, Sorted, is_exception
+from proveout.triage.scan import Event, LogScan
+from proveout.triage.traces import Trace
+
+_INNER = re.compile(r"RayTaskError\((\w+)\)")
+_DEAD_PID = re.compile(r"Worker PID: (\d+)|\bpid: (\d+)|\(pid=(\d+)[,)]")
+_FILE_PID = re.compile(r"-(\d+)\.(?:err|out|log)$")
+_LINE_PID = re.compile(r"pid=(\d+)")
+_RETRY = re.compile(r"(?i)\bretry(?:ing)?\b|will retry|attempt \d+|\bignor(?:ed|ing)\b|\bskipp(?:ed|ing)\b")
+CHAINED = ("cause", "context")
+LATER = 0.35
+
+
+@dataclass
+class _Scene:
+    """What is known of the whole run when one candidate is weighed."""
+
+    scans: Sequence[LogScan]
+    end: Ending
+    inner: set[str]
+    pids: set[str]
+    shutdown: int | None
+    hang: int | None
+    children: dict[int, Trace]
+    firm: set[int]
+
+
+def rank(found: Sorted, scans: Sequence[LogScan], end: Ending) -> list[Candidate]:
+    """The candidates, best first; those that the run outlived come last with a score below zero."""
+    inner, pids = _blame(found)
+    scene = _Scene(
+        scans,
+        end,
+        inner,
+        pids,
+        min((e.offset for e in found.aftermath if e.file == 0), default=None),
+        min((e.offset for e in found.hangs if e.file == 0), default=None),
+        {id(t.parent): t for s in scans for t in s.traces if t.parent is not None},
+        {
+            id(c.trace)
+            for c in found.candidates
+            if c.rule is not None and c.rule.strength >= 2 and is_exception(c.event)
+        },
+    )
+    for candidate in found.candidates:
+        _by_trace(candidate, scene)
+        _by_place(candidate, scene)
+        if _outlived(candidate, end):
+            candidate.score -= 100
+            candidate.why.append("the run went on afterwards and ended by itself")
+    timed = all(c.event.time is not None for c in found.candidates)
+    ordered = sorted(found.candidates, key=lambda c: _order(c.event, timed))
+    for position, candidate in enumerate(ordered):
+        candidate.score -= min(position, 20) * LATER
+    return sorted(ordered, key=lambda c: -c.score)
+
+
+def _order(event: Event, timed: bool) -> tuple[float, int, int]:
+    return (event.time if timed and event.time is not None else 0.0, event.file, event.order)
+
+
+def _by_trace(candidate: Candidate, scene: _Scene) -> None:
+    """Where the exception stands in its chain, and whether the driver reports its class."""
+    trace = candidate.trace
+    if is_exception(candidate.event):
+        candidate.score += 1.5
+    if trace is None:
+        return
+    if any(link.name in scene.inner for link in (trace, *descendants(trace, scene.children))):
+        candidate.score += 4
+        candidate.hard = True
+        candidate.why.append("the class that the driver reports")
+    if trace.relation in CHAINED and id(trace.parent) in scene.firm:
+        candidate.score -= 12
+        candidate.why.append("raised from another exception that a rule knows")
+    child = scene.children.get(id(trace))
+    if candidate.rule is None and child is not None:
+        candidate.score -= {"context": 1, "remote": 3}.get(child.relation, 0)
+
+
+def _by_place(candidate: Candidate, scene: _Scene) -> None:
+    """Who printed it, how, and what had happened before."""
+    event = candidate.event
+    if _pid(event, scene.scans) & scene.pids:
+        candidate.score += 4
+        candidate.why.append("printed by the worker that died")
+    if event.line.level == "WARNING" or _RETRY.search(event.line.text):
+        candidate.score -= 6
+    if candidate.rule is not None or event.file != 0:
+        return
+    if scene.hang is not None and event.offset > scene.hang:
+        candidate.score -= 8
+    if scene.shutdown is not None and event.offset > scene.shutdown:
+        candidate.score -= 2
+
+
+def descendants(trace: Trace, children: dict[int, Trace]) -> list[Trace]:
+    """What was raised from a traceback's exception, nearest first."""
+    found: list[Trace] = []
+    child = children.get(id(trace))
+    while child is not None and len(found) < 8:
+        found.append(child)
+        child = children.get(id(child))
+    return found
+
+
+def _outlived(candidate: Candidate, end: Ending) -> bool:
+    event = candidate.event
+    if event.file != 0:
+        return False
+    went_on = end.last_progress > event.last_offset and (
+        end.last_step is None or event.step is None or end.last_step > event.step
+    )
+    finished = end.completed > event.last_offset or end.exit_zero > event.last_offset
+    if end.exit_failed > max(event.last_offset, end.exit_zero):
+        return False
+    if candidate.hard:
+        return (went_on and finished) or end.exit_zero > event.last_offset
+    return went_on or finished or (end.completed >= 0 and event.offset > end.completed)
+
+
+def _blame(found: Sorted) -> tuple[set[str], set[str]]:
+    """Exception classes and process ids that wrappers name."""
+    inner: set[str] = set()
+    pids: set[str] = set()
+    for event in found.wrappers:
+        inner.update(_INNER.findall(event.line.text))
+        if "died" in event.line.text or "Worker PID" in event.line.text:
+            pids.update(pid for groups in _DEAD_PID.findall(event.line.text) for pid in groups if pid)
+    return inner, pids
+
+
+def _pid(event: Event, scans: Sequence[LogScan]) -> set[str]:
+    named = _FILE_PID.search(scans[event.file].path.name)
+    pids = {named[1]} if named else set()
+    return pids | set(_LINE_PID.findall(event.line.source))
