@@ -30,7 +30,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 QUIET = ["-q", "--tb=no", "--color=no", "--import-mode=importlib"]
 NO_OPTIONS = ["-o", "addopts="]
 SELECT = ["--collect-only", "-o", "addopts="]
-LIMIT = 120
+LIMIT = 60
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?\.py(?:::.*?)?)(?: - .*)?$", re.MULTILINE)
 SWAPS = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.GtE,
@@ -110,8 +110,17 @@ def _changed(node: ast.AST) -> str:
 class Bench:
     """One project: a clean git copy, its baseline, and mutations judged one after another."""
 
-    def __init__(self, work: Path, name: str, origin: Path, tests: list[str], peer: str, module: str) -> None:
-        self.name, self.tests, self.peer, self.module = name, tests, peer, module
+    def __init__(
+        self,
+        work: Path,
+        name: str,
+        origin: Path,
+        tests: list[str],
+        peer: str,
+        module: str,
+        sources: list[str],
+    ) -> None:
+        self.name, self.tests, self.peer, self.module, self.sources = name, tests, peer, module, sources
         self.root = work / name / "tree"
         self.results = work / f"{name}.jsonl"
         self.database = work / name / "testmondata"
@@ -153,8 +162,8 @@ class Bench:
         tracked = subprocess.run(
             ["git", "ls-files", "*.py"], cwd=self.root, capture_output=True, text=True, check=True
         )
-        inside = f"{self.module.replace('.', '/')}/"
-        names = [name for name in tracked.stdout.split() if inside in name and "test" not in name]
+        inside = tuple(f"{source}/" for source in self.sources)
+        names = [name for name in tracked.stdout.split() if name.startswith(inside) and "test" not in name]
         return sorted(name for name in names if (self.root / name).stat().st_size > 200)
 
     def _one(self, number: int, rng: random.Random) -> dict[str, object]:
@@ -431,7 +440,7 @@ def main() -> None:
     )
     parts = parser.add_subparsers(dest="part", required=True)
     mutate = parts.add_parser("mutate")
-    mutate.add_argument("--project", required=True, help="NAME=PATH:TESTS[,TESTS]:MODULE")
+    mutate.add_argument("--project", required=True, help="NAME=PATH:TESTS[,TESTS]:MODULE[:SOURCES[,SOURCES]]")
     mutate.add_argument("--count", type=int, default=70)
     mutate.add_argument("--seed", type=int, default=1)
     mutate.add_argument("--peer", default="")
@@ -451,8 +460,9 @@ def main() -> None:
     work = options.work.resolve()
     if options.part == "mutate":
         name, _, rest = options.project.partition("=")
-        path, tests, module = rest.split(":")
-        bench = Bench(work, name, Path(path), tests.split(","), options.peer, module)
+        path, tests, module, *narrow = rest.split(":")
+        sources = (narrow[0] if narrow else module.replace(".", "/")).split(",")
+        bench = Bench(work, name, Path(path), tests.split(","), options.peer, module, sources)
         if options.again:
             bench.again(options.again.split(","), options.seed)
         else:

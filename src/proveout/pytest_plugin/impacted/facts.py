@@ -6,7 +6,7 @@ from enum import IntFlag
 
 import msgspec
 
-FACTS_VERSION = 6
+FACTS_VERSION = 7
 """Raised whenever extraction changes, so that cached facts of an older version are read again."""
 
 

@@ -204,7 +204,7 @@ class _Reader:
             self._text(node.value.decode("utf-8", "replace"))
 
     def _text(self, text: str) -> None:
-        if len(text) < 2:
+        if not text:
             return
         if WORD.fullmatch(text):
             self.words.add(text)
