@@ -30,7 +30,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 QUIET = ["-q", "--tb=no", "--color=no", "--import-mode=importlib"]
 NO_OPTIONS = ["-o", "addopts="]
 SELECT = ["--collect-only", "-o", "addopts="]
-LIMIT = 120
+LIMIT = 60
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?\.py(?:::.*?)?)(?: - .*)?$", re.MULTILINE)
 SWAPS = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.GtE,
@@ -39,7 +39,9 @@ SWAPS = {
 }  # fmt: skip
 
 
-def pytest_run(python: str, root: Path, arguments: list[str], plugins: list[str]) -> str:
+def pytest_run(
+    python: str, root: Path, arguments: list[str], plugins: list[str], limit: float = LIMIT
+) -> str:
     """Output of one pytest process in ``root``; a run that hangs says so."""
     environment = {
         **os.environ,
@@ -51,7 +53,7 @@ def pytest_run(python: str, root: Path, arguments: list[str], plugins: list[str]
     command = ["nice", "-n", "10", python, "-m", "pytest", *QUIET, *loaded, *arguments]
     try:
         done = subprocess.run(
-            command, cwd=root, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
+            command, cwd=root, env=environment, capture_output=True, text=True, timeout=limit, check=False
         )
     except subprocess.TimeoutExpired:
         return "HANGS"
@@ -60,7 +62,9 @@ def pytest_run(python: str, root: Path, arguments: list[str], plugins: list[str]
 
 def listed(output: str) -> set[str]:
     """Node ids of a quiet collection."""
-    return {line for line in output.splitlines() if ".py::" in line and not line.startswith(("ERROR", "FAILED"))}
+    return {
+        line for line in output.splitlines() if ".py::" in line and not line.startswith(("ERROR", "FAILED"))
+    }
 
 
 def mutated(source: str, rng: random.Random) -> str | None:
@@ -72,7 +76,9 @@ def mutated(source: str, rng: random.Random) -> str | None:
     node = rng.choice(places)
     lines = source.splitlines(keepends=True)
     before = "".join(lines[: node.lineno - 1]) + lines[node.lineno - 1].encode()[: node.col_offset].decode()
-    after = lines[node.end_lineno - 1].encode()[node.end_col_offset :].decode() + "".join(lines[node.end_lineno :])
+    after = lines[node.end_lineno - 1].encode()[node.end_col_offset :].decode() + "".join(
+        lines[node.end_lineno :]
+    )
     text = _changed(node)
     return before + text + after
 
@@ -104,8 +110,17 @@ def _changed(node: ast.AST) -> str:
 class Bench:
     """One project: a clean git copy, its baseline, and mutations judged one after another."""
 
-    def __init__(self, work: Path, name: str, origin: Path, tests: list[str], peer: str, module: str) -> None:
-        self.name, self.tests, self.peer, self.module = name, tests, peer, module
+    def __init__(
+        self,
+        work: Path,
+        name: str,
+        origin: Path,
+        tests: list[str],
+        peer: str,
+        module: str,
+        sources: list[str],
+    ) -> None:
+        self.name, self.tests, self.peer, self.module, self.sources = name, tests, peer, module, sources
         self.root = work / name / "tree"
         self.results = work / f"{name}.jsonl"
         self.database = work / name / "testmondata"
@@ -113,18 +128,21 @@ class Bench:
             self._prepare(origin)
         everything = pytest_run(sys.executable, self.root, [*SELECT, *tests], ["pytester"])
         self.all = listed(everything)
-        clean = pytest_run(sys.executable, self.root, ["-rfE", "-o", "addopts=", *tests], [])
+        clean = pytest_run(sys.executable, self.root, ["-rfE", *NO_OPTIONS, *tests], [])
         self.already = set(FAILED.findall(clean))
 
     def _prepare(self, origin: Path) -> None:
         shutil.rmtree(self.root.parent, ignore_errors=True)
         skip = shutil.ignore_patterns(".git", "__pycache__", ".proveout", ".testmondata*", ".pytest_cache")
         shutil.copytree(origin, self.root, ignore=skip, symlinks=True)
-        (self.root / ".gitignore").write_text("__pycache__/\n.testmondata*\n.proveout/\n.hypothesis/\n.pytest_cache/\n*.pyc\n")
+        (self.root / ".gitignore").write_text(
+            "__pycache__/\n.testmondata*\n.proveout/\n.hypothesis/\n.pytest_cache/\n*.pyc\n"
+        )
         for command in (["init", "-q"], ["add", "-A", "-f"], ["commit", "-q", "-m", "base"]):
             who = ["-c", "user.name=bench", "-c", "user.email=bench@example.org"]
             subprocess.run(["git", *who, *command], cwd=self.root, check=True)
-        pytest_run(sys.executable, self.root, ["--testmon", "-o", "addopts=", *self.tests], ["testmon.pytest_testmon"])
+        baseline = ["--testmon", *NO_OPTIONS, *self.tests]
+        pytest_run(sys.executable, self.root, baseline, ["testmon.pytest_testmon"], limit=3600)
         pytest_run(sys.executable, self.root, [*SELECT, "--impacted", "--base", "HEAD", *self.tests], [HOOKS])
         shutil.copy(self.root / ".testmondata", self.database)
 
@@ -136,37 +154,63 @@ class Bench:
                 result = self._one(number, random.Random(f"{self.name}-{seed}-{number}"))
                 with self.results.open("a") as stream:
                     stream.write(json.dumps(result) + "\n")
-                print(self.name, number, result["file"], len(result["broken"]), result["selected"], flush=True)
+                print(
+                    self.name, number, result["file"], len(result["broken"]), result["selected"], flush=True
+                )
 
     def _sources(self) -> list[str]:
-        tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=self.root, capture_output=True, text=True, check=True)
-        inside = f"{self.module.replace('.', '/')}/"
-        names = [name for name in tracked.stdout.split() if inside in name and "test" not in name]
+        tracked = subprocess.run(
+            ["git", "ls-files", "*.py"], cwd=self.root, capture_output=True, text=True, check=True
+        )
+        inside = tuple(f"{source}/" for source in self.sources)
+        names = [name for name in tracked.stdout.split() if name.startswith(inside) and "test" not in name]
         return sorted(name for name in names if (self.root / name).stat().st_size > 200)
 
     def _one(self, number: int, rng: random.Random) -> dict[str, object]:
-        while True:
-            file = rng.choice(self._sources())
-            path = self.root / file
-            original = path.read_text()
-            changed = mutated(original, rng)
-            if changed is not None and changed != original:
-                break
+        file, original, changed = self._mutation(rng)
+        path = self.root / file
         try:
             path.write_text(changed)
-            output = pytest_run(sys.executable, self.root, ["-rfE", "-o", "addopts=", *self.tests], [])
+            output = pytest_run(sys.executable, self.root, ["-rfE", *NO_OPTIONS, *self.tests], [])
             broken = sorted(set(FAILED.findall(output)) - self.already)
             chosen = {} if output == "HANGS" else self._selections()
         finally:
             path.write_text(original)
-        missed = {name: [test for test in broken if not _runs(test, picked)] for name, picked in chosen.items()}
+        missed = {
+            name: [test for test in broken if not _runs(test, picked)] for name, picked in chosen.items()
+        }
         return {
             "number": number, "file": file, "broken": broken, "hangs": output == "HANGS", "tests": len(self.all),
             "selected": {name: len(picked & self.all) for name, picked in chosen.items()},
             "missed": {name: tests for name, tests in missed.items() if tests},
         }  # fmt: skip
 
-    def _selections(self) -> dict[str, set[str]]:
+    def again(self, names: list[str], seed: int) -> None:
+        """Ask the named selectors once more about every finished mutation; what fails under it is kept."""
+        rows = [json.loads(line) for line in _lines(self.results)]
+        for row in rows:
+            if row["hangs"]:
+                continue
+            file, original, changed = self._mutation(random.Random(f"{self.name}-{seed}-{row['number']}"))
+            assert file == row["file"], (file, row["file"])
+            try:
+                (self.root / file).write_text(changed)
+                for name, picked in self._selections(names).items():
+                    row["selected"][name] = len(picked & self.all)
+                    row["missed"][name] = [test for test in row["broken"] if not _runs(test, picked)]
+            finally:
+                (self.root / file).write_text(original)
+        self.results.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def _mutation(self, rng: random.Random) -> tuple[str, str, str]:
+        while True:
+            file = rng.choice(self._sources())
+            original = (self.root / file).read_text()
+            changed = mutated(original, rng)
+            if changed is not None and changed != original:
+                return file, original, changed
+
+    def _selections(self, only: list[str] | None = None) -> dict[str, set[str]]:
         base = ["--impacted", "--base", "HEAD"]
         testmon = ["--testmon-nocollect"]
         calls = {
@@ -180,6 +224,8 @@ class Bench:
             calls["pytest-impacted"] = (self.peer, options, ["pytest_impacted.plugin"])
         found = {}
         for name, (python, options, plugins) in calls.items():
+            if only and name not in only:
+                continue
             shutil.copy(self.database, self.root / ".testmondata")
             output = pytest_run(python, self.root, [*SELECT, *options, *self.tests], plugins)
             broken_files = {line.split()[1] for line in output.splitlines() if line.startswith("ERROR ")}
@@ -342,7 +388,11 @@ def report(work: Path, out: Path) -> None:
         rows = [row for row in rows if not row["hangs"]]
         total += len(rows)
         for name in [*rows[0]["selected"], "run all"]:
-            share = 1.0 if name == "run all" else sum(row["selected"][name] / row["tests"] for row in rows) / len(rows)
+            share = (
+                1.0
+                if name == "run all"
+                else sum(row["selected"][name] / row["tests"] for row in rows) / len(rows)
+            )
             missed = [row for row in rows if row["missed"].get(name)]
             tests = sum(len(row["missed"][name]) for row in missed)
             lines.append(
@@ -352,7 +402,10 @@ def report(work: Path, out: Path) -> None:
     lines += ["", f"Mutations in all: {total}. A mutation under which the suite hangs is left out.", ""]
     if (work / "actor.json").exists():
         one = json.loads((work / "actor.json").read_text())
-        finds = {name: "runs the broken test" if one[f"{name}_finds"] else "misses it" for name in ("testmon", "plain", "both")}
+        finds = {
+            name: "runs the broken test" if one[f"{name}_finds"] else "misses it"
+            for name in ("testmon", "plain", "both")
+        }
         lines += [
             "## An actor (real Ray)", "",
             "A test reaches a class only inside a Ray actor, which imports it by the name in a registry. The class is broken.", "",
@@ -382,13 +435,18 @@ def report(work: Path, out: Path) -> None:
 
 def main() -> None:
     """Parse and run one part."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parts = parser.add_subparsers(dest="part", required=True)
     mutate = parts.add_parser("mutate")
-    mutate.add_argument("--project", required=True, help="NAME=PATH:TESTS[,TESTS]:MODULE")
+    mutate.add_argument("--project", required=True, help="NAME=PATH:TESTS[,TESTS]:MODULE[:SOURCES[,SOURCES]]")
     mutate.add_argument("--count", type=int, default=70)
     mutate.add_argument("--seed", type=int, default=1)
     mutate.add_argument("--peer", default="")
+    mutate.add_argument(
+        "--again", default="", help="selectors, by name, to ask again about finished mutations"
+    )
     real = parts.add_parser("tree")
     real.add_argument("path", type=Path)
     remote = parts.add_parser("actor")
@@ -402,8 +460,13 @@ def main() -> None:
     work = options.work.resolve()
     if options.part == "mutate":
         name, _, rest = options.project.partition("=")
-        path, tests, module = rest.split(":")
-        Bench(work, name, Path(path), tests.split(","), options.peer, module).run(options.count, options.seed)
+        path, tests, module, *narrow = rest.split(":")
+        sources = (narrow[0] if narrow else module.replace(".", "/")).split(",")
+        bench = Bench(work, name, Path(path), tests.split(","), options.peer, module, sources)
+        if options.again:
+            bench.again(options.again.split(","), options.seed)
+        else:
+            bench.run(options.count, options.seed)
     elif options.part == "tree":
         tree(options.path.resolve(), work)
     elif options.part == "actor":

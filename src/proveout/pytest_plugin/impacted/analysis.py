@@ -14,9 +14,9 @@ from proveout.domain.layout import STATE_DIR
 from proveout.pytest_plugin.impacted import tree
 from proveout.pytest_plugin.impacted.cache import FactCache, write_atomically
 from proveout.pytest_plugin.impacted.edges import (
-    SESSION,
     Edges,
     Kind,
+    called_files,
     directory_node,
     edges_of,
     root_directories,
@@ -43,6 +43,8 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
     skeleton: str = ""
     roots: tuple[str, ...] = ()
     tables: dict[str, Edges] = {}
+    runs: tuple[str, ...] = ()
+    """Files whose functions run while this one is imported."""
 
 
 class _Kept(msgspec.Struct):
@@ -137,7 +139,8 @@ def _nodes(
             one = facts.get(path, EMPTY)
             edges = edges_of(path, one, index, project)
             tables = table_edges(path, one, index)
-            nodes[path] = Node(table.get(path, ""), edges, one.flags, one.skeleton, one.roots, tables)
+            runs = called_files(path, one, index)
+            nodes[path] = Node(table.get(path, ""), edges, one.flags, one.skeleton, one.roots, tables, runs)
         else:
             nodes[path] = kept.nodes[path]
     if resolve_all or stale:

@@ -32,6 +32,12 @@ def beyond_coverage(analysis: Analysis, impact: Impact, before: Table) -> set[st
     return found
 
 
+def _run_at_import(analysis: Analysis) -> set[str]:
+    """Files whose functions may run while some file is imported, or once for several tests."""
+    starts = {file for node in analysis.nodes.values() for file in node.runs}
+    return analysis.graph.closure_of(starts, _IN_PROCESS.__contains__)
+
+
 def _leaves_the_process(analysis: Analysis, test: str) -> bool:
     return any(Flag.SPAWNS in analysis.flags(node) for node in analysis.graph.closure(test))
 

@@ -15,8 +15,8 @@ from proveout.pytest_plugin.impacted.text import text_facts
 from proveout.pytest_plugin.impacted.tree import SUBMODULE, Table
 
 _TEXT = {
-    ".sh", ".bash", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".txt", ".rst", ".md", ".j2", ".jinja", ".jinja2",
-    ".pth", ".env", ".sub", ".ipynb", ".doctest", ".mk",
+    ".sh", ".bash", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".txt", ".rst", ".md", ".j2", ".jinja",
+    ".jinja2", ".pth", ".env", ".sub", ".ipynb", ".doctest", ".mk",
 }  # fmt: skip
 _LARGEST_TEXT = 512 * 1024
 """A longer text is taken for plain data that names no other file."""
@@ -120,7 +120,7 @@ def _suffix(path: str) -> str:
 def _read(full: Path, suffix: str) -> Facts | None:
     try:
         if full.is_symlink():
-            return text_facts(os.readlink(full))
+            return text_facts(str(full.readlink()))
         content = full.read_bytes()
     except OSError:
         return None

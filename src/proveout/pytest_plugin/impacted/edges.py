@@ -82,6 +82,14 @@ def _imports(path: str, facts: Facts, index: Index) -> Iterator[tuple[Kind, str]
         yield from ((Kind.IMPORT, target) for target in targets)
 
 
+def called_files(path: str, facts: Facts, index: Index) -> tuple[str, ...]:
+    """Files whose functions a file may run while it is imported."""
+    found = {path} if Flag.ACTS in Flag(facts.flags) else set()
+    for name in facts.calls:
+        found.update(index.relative(name, path) if name.startswith(".") else index.module(name, parent(path)))
+    return tuple(sorted(found))
+
+
 def table_edges(path: str, facts: Facts, index: Index) -> dict[str, Edges]:
     """Edges of the constant tables of a file: what using such a table as a whole may load.
 
@@ -92,9 +100,9 @@ def table_edges(path: str, facts: Facts, index: Index) -> dict[str, Edges]:
         edges: Edges = {}
         for key in keys:
             if key.startswith("#"):
-                edges.update({node: Kind.STRING for node in _table_nodes(path, key[1:], facts, index)})
+                edges.update(dict.fromkeys(_table_nodes(path, key[1:], facts, index), Kind.STRING))
             else:
-                edges.update({target: Kind.STRING for target in index.module(key)})
+                edges.update(dict.fromkeys(index.module(key), Kind.STRING))
         found[table_node(path, table)] = edges
     return found
 
@@ -106,7 +114,9 @@ def table_node(path: str, name: str) -> str:
 
 def _table_nodes(path: str, name: str, facts: Facts, index: Index) -> list[str]:
     """Tables of that name in the file itself and in the files that it imports."""
-    return [table_node(place, name) for place in (path, *(target for _, target in _imports(path, facts, index)))]
+    return [
+        table_node(place, name) for place in (path, *(target for _, target in _imports(path, facts, index)))
+    ]
 
 
 def _package(path: str, index: Index) -> list[str]:

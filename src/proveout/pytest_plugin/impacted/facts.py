@@ -6,7 +6,7 @@ from enum import IntFlag
 
 import msgspec
 
-FACTS_VERSION = 4
+FACTS_VERSION = 7
 """Raised whenever extraction changes, so that cached facts of an older version are read again."""
 
 
@@ -29,6 +29,8 @@ class Flag(IntFlag):
     """Reads installed entry points."""
     GLOBAL_HOOKS = 128
     """Defines pytest hooks that act on the whole session, not on one directory."""
+    ACTS = 512
+    """Runs functions of its own while it is imported, or once for several tests."""
     UNREADABLE = 256
     """Could not be parsed: the facts come from a search of its text."""
 
@@ -52,6 +54,8 @@ class Facts(msgspec.Struct, frozen=True, array_like=True):
     """Constant tables by name: dotted names that are only their keys, and ``#NAME`` for a table taken into one."""
     whole: tuple[str, ...] = ()
     """Constants that the file uses otherwise than by looking one key up, so that any key may be used."""
+    calls: tuple[str, ...] = ()
+    """Imported names that it calls while it is imported."""
     flags: int = 0
     skeleton: str = ""
     """Hash of a Python file without the bodies of its functions: equal means that only bodies differ."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from proveout.pytest_plugin.impacted.edges import Edges, Kind, directory_node, is_session
 from proveout.pytest_plugin.impacted.index import ancestors, parent
 
-
 _PROGRAMS = (".py", ".sh", ".bash")
 
 
@@ -109,7 +108,12 @@ class Graph:
 
     def closure(self, start: str, follow: Callable[[Kind], bool] = lambda kind: True) -> set[str]:
         """Every node that ``start`` reaches; directories stand for themselves."""
-        found, pending = {start}, [start]
+        return self.closure_of([start], follow)
+
+    def closure_of(self, starts: Iterable[str], follow: Callable[[Kind], bool]) -> set[str]:
+        """Every node that one of ``starts`` reaches by edges of the kinds that ``follow`` takes."""
+        found = set(starts)
+        pending = list(found)
         while pending:
             for target, kind in self.forward.get(pending.pop(), {}).items():
                 if target not in found and follow(kind):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 _SAME = {
     "Path",
@@ -19,6 +20,7 @@ _SAME = {
     "as_posix",
 }
 _JOIN = {"join", "joinpath"}
+_METHODS = {"resolve", "absolute", "joinpath", "as_posix", "with_name"}
 _LIST_METHODS = {"glob", "rglob", "iterdir", "iglob", "listdir", "scandir", "walk"}
 _OPENED = {
     "open",
@@ -80,6 +82,15 @@ class PlaceReader:
         self.expressions: list[ast.expr] = []
         self.listings: list[ast.Call] = []
         self.search_path: list[ast.Call] = []
+        self._handlers: dict[type[ast.expr], Callable[[Any, int], list[Place]]] = {
+            ast.Constant: self._constant,
+            ast.JoinedStr: self._formatted,
+            ast.Name: self._named,
+            ast.BinOp: self._binary,
+            ast.Attribute: self._attribute,
+            ast.Subscript: self._subscript,
+            ast.Call: self._called,
+        }
 
     def places(self) -> tuple[set[str], set[str]]:
         """Places that the file reads, and places that it puts on the module search path, as stored texts."""
@@ -138,30 +149,25 @@ class PlaceReader:
 
     def _evaluate(self, node: ast.expr, depth: int) -> list[Place]:
         """Places that an expression may mean; an empty list when it is no path at all."""
-        if depth > _DEEPEST:
+        handler = self._handlers.get(type(node))
+        if handler is None or depth > _DEEPEST:
             return [Place(None, certain=False)]
-        if isinstance(node, ast.Constant):
-            return [Place(_AT_ROOT).joined(node.value)] if isinstance(node.value, str) and node.value else []
-        if isinstance(node, ast.JoinedStr):
-            return self._formatted(node, depth)
-        if isinstance(node, ast.Name):
-            return self._named(node.id, depth)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Add):
-            ends = [_pattern_text(node.right)]
-            return [base.joined(end) for base in self._evaluate(node.left, depth + 1) for end in ends]
-        if isinstance(node, ast.Attribute):
-            return self._attribute(node, depth)
-        if isinstance(node, ast.Subscript):
-            levels = node.slice.value if isinstance(node.slice, ast.Constant) else _AT_ROOT
-            if (
-                _name(node.value) == "parents"
-                and isinstance(node.value, ast.Attribute)
-                and isinstance(levels, int)
-            ):
-                return [base.above(levels + 1) for base in self._evaluate(node.value.value, depth + 1)]
+        return handler(node, depth)
+
+    def _constant(self, node: ast.Constant, depth: int) -> list[Place]:
+        return [Place(_AT_ROOT).joined(node.value)] if isinstance(node.value, str) and node.value else []
+
+    def _binary(self, node: ast.BinOp, depth: int) -> list[Place]:
+        if not isinstance(node.op, ast.Div | ast.Add):
             return [Place(None, certain=False)]
-        if isinstance(node, ast.Call):
-            return self._called(node, depth)
+        end = _pattern_text(node.right)
+        return [base.joined(end) for base in self._evaluate(node.left, depth + 1)]
+
+    def _subscript(self, node: ast.Subscript, depth: int) -> list[Place]:
+        levels = node.slice.value if isinstance(node.slice, ast.Constant) else _AT_ROOT
+        owner = node.value
+        if isinstance(owner, ast.Attribute) and owner.attr == "parents" and isinstance(levels, int):
+            return [base.above(levels + 1) for base in self._evaluate(owner.value, depth + 1)]
         return [Place(None, certain=False)]
 
     def _formatted(self, node: ast.JoinedStr, depth: int) -> list[Place]:
@@ -171,7 +177,8 @@ class PlaceReader:
             return [base.joined(rest) for base in self._evaluate(first.value, depth + 1)]
         return [Place(_AT_ROOT).joined(_pattern_text(node))]
 
-    def _named(self, name: str, depth: int) -> list[Place]:
+    def _named(self, node: ast.Name, depth: int) -> list[Place]:
+        name = node.id
         if name == "__file__":
             return [Place(0)]
         if name in self.values:
@@ -189,33 +196,23 @@ class PlaceReader:
 
     def _called(self, node: ast.Call, depth: int) -> list[Place]:
         name = _name(node.func)
-        method = node.func.value if isinstance(node.func, ast.Attribute) else None
         if name in {"cwd", "getcwd"}:
             return [Place(_AT_ROOT)]
         if name == "files" and node.args and _name(node.args[0]) in {"__package__", "__name__"}:
             return [Place(1)]
-        if name in {"dirname", "with_name"} | _SAME | _JOIN:
-            inner = node.args[0] if node.args else method
-            own_method = method is not None and name in {
-                "resolve",
-                "absolute",
-                "joinpath",
-                "as_posix",
-                "with_name",
-            }
-            source = method if own_method or (name == "expanduser" and not node.args) else inner
-            if source is None:
-                return [Place(_AT_ROOT)]
-            bases = self._evaluate(source, depth + 1)
-            rest = node.args if own_method else node.args[1:]
-            if name == "dirname":
-                return [base.above(1) for base in bases]
+        if name in _METHODS and isinstance(node.func, ast.Attribute):
+            bases, rest = self._evaluate(node.func.value, depth + 1), node.args
             if name == "with_name":
                 bases = [base.above(1) for base in bases]
-            if name in {"resolve", "absolute"}:
-                return bases
-            return [base.joined(*(_pattern_text(argument) for argument in rest)) for base in bases]
-        return [Place(None, certain=False)]
+        elif name in {"dirname"} | _SAME | _JOIN and node.args:
+            bases, rest = self._evaluate(node.args[0], depth + 1), node.args[1:]
+            if name == "dirname":
+                bases = [base.above(1) for base in bases]
+        else:
+            return [Place(_AT_ROOT) if name in {"Path", "PurePath"} else Place(None, certain=False)]
+        if name in {"resolve", "absolute"}:
+            return bases
+        return [base.joined(*(_pattern_text(argument) for argument in rest)) for base in bases]
 
 
 def is_path_expression(node: ast.expr) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import hashlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from proveout.pytest_plugin.impacted.facts import Facts, Flag
+from proveout.pytest_plugin.impacted.import_time import import_time_calls
 from proveout.pytest_plugin.impacted.places import PlaceReader, is_listing, is_path_expression
 from proveout.pytest_plugin.impacted.text import DOTTED, WORD, imports_in, paths_in, text_facts
 
@@ -81,6 +83,9 @@ def python_facts(source: bytes) -> Facts:
     except RecursionError:
         return text_facts(source.decode("utf-8", "replace"), python=True)
     places, roots = reader.places.places()
+    own, calls = import_time_calls(tree)
+    if own:
+        reader.flags |= Flag.ACTS
     return Facts(
         imports=tuple(sorted(reader.imports)),
         names=tuple(sorted(reader.names)),
@@ -90,6 +95,7 @@ def python_facts(source: bytes) -> Facts:
         roots=tuple(sorted(roots)),
         tables={name: tuple(sorted(keys)) for name, keys in sorted(reader.tables.items())},
         whole=tuple(sorted(reader.whole)),
+        calls=tuple(sorted(calls)),
         flags=int(reader.flags),
         skeleton=_skeleton(tree, source),
     )
@@ -139,7 +145,7 @@ class _Reader:
         self.whole: set[str] = set()
         self._looked_up: set[int] = set()
         self._pending: set[str] = set()
-        self._handlers = {
+        self._handlers: dict[type[ast.AST], Callable[[Any], ast.AST | None]] = {
             ast.Import: self._import,
             ast.ImportFrom: self._import_from,
             ast.Constant: self._constant,
@@ -198,7 +204,7 @@ class _Reader:
             self._text(node.value.decode("utf-8", "replace"))
 
     def _text(self, text: str) -> None:
-        if len(text) < 2:
+        if not text:
             return
         if WORD.fullmatch(text):
             self.words.add(text)

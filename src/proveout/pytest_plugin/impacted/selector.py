@@ -25,7 +25,9 @@ def rebuild(start: Path) -> None:
 def in_controller(config: pytest.Config) -> Selector:
     """The selector of a session that runs alone or hands tests to workers."""
     combined = testmon.selecting(config)
-    analysis, brief = brief_for(Path(config.rootpath), config.getoption("proveout_impacted_base", None), with_coverage=combined)
+    analysis, brief = brief_for(
+        Path(config.rootpath), config.getoption("proveout_impacted_base", None), with_coverage=combined
+    )
     return Selector(config, brief, analysis)
 
 

@@ -61,7 +61,7 @@ class Outcomes:
 
 
 def brief_for(start: Path, base: str | None, *, with_coverage: bool = False) -> tuple[Analysis, Brief]:
-    """Analyse the tree that holds ``start`` and decide; ``with_coverage`` for a session that testmon selects as well."""
+    """Analyse the tree that holds ``start`` and decide; ``with_coverage`` when testmon selects as well."""
     analysis = analyse(start)
     state = load_state(analysis.cache_dir / STATE_FILE)
     known: dict[str, list[str]] = {}

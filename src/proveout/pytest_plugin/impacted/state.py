@@ -37,7 +37,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
 
 
 class State(msgspec.Struct):
-    """Records by test: the file relative to the root, then the rest of the node id; the file alone is its collection."""
+    """Records by test: the file relative to the root and the rest of the node id; a file alone is its collection."""
 
     version: int = _VERSION
     environment: str = ""

@@ -48,7 +48,11 @@ def paths_in(text: str) -> set[str]:
 
 def text_facts(text: str, *, python: bool = False) -> Facts:
     """Facts of a text that has no syntax known here; for Python, flags are set as widely as they can be."""
-    flags = Flag.UNREADABLE | Flag.SPAWNS | Flag.DYNAMIC | Flag.LISTS | Flag.OWN_PLACE if python else Flag(0)
+    flags = (
+        Flag.UNREADABLE | Flag.SPAWNS | Flag.DYNAMIC | Flag.ACTS | Flag.LISTS | Flag.OWN_PLACE
+        if python
+        else Flag(0)
+    )
     tokens = _TOKEN.findall(text)
     return Facts(
         imports=tuple(sorted(imports_in(text))),

@@ -91,16 +91,16 @@ def _work_tree(root: Path) -> Table:
     edited = _names(_git(root, "diff-files", "--name-only", "-z", "--ignore-submodules=none"))
     untracked = _names(_git(root, "ls-files", "-o", "--exclude-standard", "-z"))
     to_hash = []
-    for path in [*edited, *untracked]:
-        full = root / path
-        if full.is_dir() and not full.is_symlink():
-            table[path.rstrip("/")] = _submodule(full)
-        elif not os.path.lexists(full):
-            table.pop(path, None)
-        elif full.is_symlink():
-            table[path] = _blob(os.fsencode(os.readlink(full)))
+    for name in [*edited, *untracked]:
+        full = root / name
+        if full.is_symlink():
+            table[name] = _blob(os.fsencode(full.readlink()))
+        elif full.is_dir():
+            table[name.rstrip("/")] = _submodule(full)
+        elif not full.exists():
+            table.pop(name, None)
         else:
-            to_hash.append(path)
+            to_hash.append(name)
     table.update(_hashed(root, to_hash))
     return table
 
