@@ -89,7 +89,10 @@ def inspect(model: str, hub: Path, *, tokenizer: bool = True) -> Snapshot:
         return Snapshot(model=model, path="", problems=(problem,))
     problems = [*_config(path), *_weights(path), *(_tokenizer(path) if tokenizer else ())]
     problems += _unfinished(path) if problems else ()
-    files = [file for file in path.rglob("*") if file.is_file()]
+    inside = (
+        file for file in path.rglob("*") if not any(p.startswith(".") for p in file.relative_to(path).parts)
+    )
+    files = [file for file in inside if file.is_file()]
     return Snapshot(
         model=model,
         path=str(path),

@@ -7,6 +7,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("proveout.cli.plan", "The levels that a change needs, with reasons and exact commands."),
     "resume": ("proveout.cli.resume", "Go on with the steps of a run that are left."),
     "doctor": ("proveout.cli.doctor", "Preflight alone: would a run here test the change?"),
+    "data": ("proveout.cli.data", "Write data sets in the shape that verl reads."),
+    "model": ("proveout.cli.model", "Look at, fetch or make a model."),
     "report": ("proveout.cli.report", "Print the report of a run."),
     "runs": ("proveout.cli.runs", "List the runs of this directory."),
     "dump": ("proveout.cli.dump", "Write the scalars of event files as JSON (as json_dump_tb_logs.py does)."),

@@ -48,13 +48,18 @@ class PreflightContext(msgspec.Struct, frozen=True, kw_only=True):
     memo: dict[str, Any] = {}
 
     @property
+    def running(self) -> tuple[Step, ...]:
+        """The steps that will run: those that are not skipped."""
+        return tuple(step for step in self.steps if not step.skip_reason)
+
+    @property
     def wanted(self) -> frozenset[str]:
         """The loops that the run uses: those named and those of the steps."""
-        return frozenset(self.loops) | {step.coverage.loop for step in self.steps}
+        return frozenset(self.loops) | {step.coverage.loop for step in self.running}
 
     def commands(self, loop: str) -> tuple[Command, ...]:
         """The commands of one loop's steps, in order."""
-        return tuple(step.command for step in self.steps if step.coverage.loop == loop)
+        return tuple(step.command for step in self.running if step.coverage.loop == loop)
 
     def environment(self, loop: str = "") -> dict[str, str]:
         """The environment that the first step of ``loop`` would see; that of the run where it has no step."""

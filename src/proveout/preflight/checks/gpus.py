@@ -32,7 +32,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
 def wanted(context: PreflightContext) -> int:
     """The most GPUs that any step wants on one machine, or the run as a whole."""
     return max(
-        [context.gpus, *(step.resources.gpus // max(step.resources.nodes, 1) for step in context.steps)]
+        [context.gpus, *(step.resources.gpus // max(step.resources.nodes, 1) for step in context.running)]
     )
 
 

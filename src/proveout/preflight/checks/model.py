@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from importlib.resources import files
 
-from proveout.assets import places, snapshot
+from proveout.assets import offline, places, snapshot
 from proveout.domain.errors import BlockedError
 from proveout.domain.finding import Finding, Where
 from proveout.domain.preflight import PreflightContext, Worker
-from proveout.preflight import interpreters, limits, offline, probe, workers
+from proveout.preflight import interpreters, limits, probe, workers
 from proveout.preflight.check import Check, Cost, blocked, warning
 
 FETCH = "proveout model fetch {model} --to DIR"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proveout.assets import offline
 from proveout.domain.finding import Finding, Where
 from proveout.domain.preflight import PreflightContext
-from proveout.preflight import offline
 from proveout.preflight.check import Check, warning
 
 CACHES = ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE")

@@ -14,7 +14,7 @@ from proveout.preflight.check import Check, Cost, notice, warning
 
 def run(context: PreflightContext) -> Iterator[Finding]:
     """Names only, never a value."""
-    for step in context.steps:
+    for step in context.running:
         if any(redact.text(word) != word for word in step.command.argv):
             yield warning(
                 "secrets.command",

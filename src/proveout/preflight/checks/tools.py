@@ -21,7 +21,7 @@ OFF = frozenset({"null", "none", "[]", ""})
 
 
 def _words(context: PreflightContext) -> Iterator[tuple[str, str]]:
-    for step in context.steps:
+    for step in context.running:
         for word in step.command.argv:
             yield step.coverage.loop, word
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from proveout.domain.finding import Finding, Where
 from proveout.domain.preflight import PreflightContext
+from proveout.domain.step import ATTEMPT_DIR
 from proveout.preflight import workers
 from proveout.preflight.check import Check, blocked, warning
 from proveout.preflight.loops import needs_stack, wants
@@ -47,7 +48,8 @@ def _pythonpath(context: PreflightContext) -> Iterator[Finding]:
                 where=Where(key="PYTHONPATH"),
                 remedy="take the colon away that stands at the end, at the start or twice",
             )
-        gone = [entry for entry in entries if entry and not Path(entry).exists()]
+        fixed = [entry for entry in entries if entry and ATTEMPT_DIR not in entry]
+        gone = [entry for entry in fixed if not Path(entry).exists()]
         if gone:
             yield warning(
                 "pythonpath.absent",
