@@ -32,6 +32,7 @@ def grpo(check: bool, overrides: tuple[str, ...]) -> None:
     if check:
         click.echo(resolve.as_json(config))
         return
+    resolve.open_output(config)
     _import_offline()
     registry.load(registry.ALGORITHMS, "grpo")(config)
 

@@ -68,8 +68,9 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_does_not(
     def numbers(run: Finished) -> dict[str, dict[int, float]]:
         return {tag: points for tag, points in run.series().items() if tag.startswith("train/")}
 
-    assert numbers(grpo(tmp_path / "same", "max_steps=60")) == numbers(learned)
-    other = numbers(grpo(tmp_path / "other", "max_steps=2", "seed=1"))
+    first = {tag: dict(list(points.items())[:15]) for tag, points in numbers(learned).items()}
+    assert numbers(grpo(tmp_path / "same", "max_steps=15")) == first
+    other = numbers(grpo(tmp_path / "other", "max_steps=1", "seed=1"))
     assert other["train/loss"][1] != numbers(learned)["train/loss"][1]
 
 

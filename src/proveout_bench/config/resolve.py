@@ -49,6 +49,14 @@ def resolve_init_model(words: Iterable[str], directory: str) -> InitModelConfig:
     return config
 
 
+def open_output(config: GrpoConfig) -> None:
+    """Make the output directory with config.json in it, and print the configuration. OSError if it cannot be."""
+    folder = Path(config.output_dir)
+    (folder / TENSORBOARD).mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(as_json(config) + "\n", encoding="utf-8")
+    print(f"Final config:\n{as_json(config)}", flush=True)
+
+
 def as_json(config: GrpoConfig) -> str:
     """The nested configuration as indented JSON."""
     return json.dumps(as_dict(config), indent=2)

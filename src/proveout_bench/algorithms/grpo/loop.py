@@ -29,12 +29,9 @@ from proveout_bench.tokenizer import Tokenizer
 
 
 def run(config: GrpoConfig) -> None:
-    """Train as configured; configuration, provenance and TensorBoard events stay in the output directory."""
+    """Train as configured, writing provenance and TensorBoard events to the output directory, which exists."""
     started, phases = time.perf_counter(), Phases()
     folder = Path(config.output_dir)
-    (folder / resolve.TENSORBOARD).mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(resolve.as_json(config) + "\n", encoding="utf-8")
-    print(f"Final config:\n{resolve.as_json(config)}", flush=True)
     _settle_runtime(config)
     _report_provenance(config, folder)
     writer = TensorBoardWriter(folder / resolve.TENSORBOARD)
