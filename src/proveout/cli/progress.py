@@ -28,7 +28,7 @@ class ConsoleObserver:
 
     def planned(self, run: Run, plan: Plan) -> None:
         steps = ", ".join(str(step.coverage) for step in plan.steps)
-        self._line(f"run {run.layout.id}: {len(plan.steps)} steps: {steps}")
+        self._line(f"run {run.layout.id}: {steps}")
         self._line(f"evidence in {run.layout.root}")
 
     def preflighted(self, findings: tuple[Finding, ...]) -> None:

@@ -8,7 +8,15 @@ from pathlib import Path
 from proveout import loops
 from proveout.capture.metrics_json import write_metrics_json
 from proveout.domain.errors import BlockedError
-from proveout.domain.evidence import AttemptResult, End, Evidence, ExitRecord, TriageResult
+from proveout.domain.evidence import (
+    AttemptResult,
+    CriterionResult,
+    End,
+    Evidence,
+    ExitRecord,
+    Judgement,
+    TriageResult,
+)
 from proveout.domain.files import write_json
 from proveout.domain.layout import AttemptLayout
 from proveout.domain.step import Step
@@ -57,7 +65,7 @@ def conclude(
         verdict=settle(ended, judgement, triage),
         exit=ended,
         findings=judgement.findings,
-        held=tuple(citation for part in judgement.results for citation in part.held),
+        held=tuple(citation for part in _own_criteria_first(step, judgement) for citation in part.held),
         checks=tuple(row for part in judgement.results for row in part.checks),
         last_step=evidence.metrics.last_step(),
         triage=triage,
@@ -66,6 +74,11 @@ def conclude(
     write_json(files.findings, result.findings)
     write_json(files.result, result)
     return result
+
+
+def _own_criteria_first(step: Step, judgement: Judgement) -> list[CriterionResult]:
+    own = {criterion.kind for criterion in step.criteria}
+    return sorted(judgement.results, key=lambda result: result.kind not in own)
 
 
 def _triage(evidence: Evidence) -> TriageResult | None:

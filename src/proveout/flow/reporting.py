@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
+
+import msgspec
 
 from proveout import __version__
 from proveout.domain.claims import claim, deciding
@@ -134,10 +137,9 @@ def _evidence(
     for result in results:
         for attempt in result.attempts[-1:]:
             script = f"attempts/{attempt.directory}/command.sh"
-            yield Citation(
-                what="Command", where=Where(file=script), text=" ".join(steps[result.id].command.argv)
-            )
-            yield from _key_lines(attempt)
+            command = steps[result.id].command.at(f"attempts/{attempt.directory}")
+            yield Citation(what="Command", where=Where(file=script), text=shlex.join(command.argv))
+            yield from (_inside(cited, attempt, run) for cited in _key_lines(attempt))
 
 
 def _key_lines(attempt: AttemptResult) -> Iterable[Citation]:
@@ -146,7 +148,33 @@ def _key_lines(attempt: AttemptResult) -> Iterable[Citation]:
     for finding in deciding(attempt)[:KEY_LINES_A_STEP]:
         yield Citation(what=finding.what, where=finding.where)
         yield from finding.evidence[:1]
-    yield from attempt.held[:KEY_LINES_A_STEP]
+    yield from _joined(attempt.held)[:KEY_LINES_A_STEP]
+
+
+def _joined(held: tuple[Citation, ...]) -> list[Citation]:
+    """Citations that show the same thing as one: the texts in a row, the place of the first."""
+    same: dict[str, list[Citation]] = {}
+    for cited in held:
+        same.setdefault(cited.what, []).append(cited)
+    return [
+        msgspec.structs.replace(
+            group[0],
+            text="; ".join(cited.text for cited in group if cited.text),
+            where=group[0].where if len(group) == 1 else Where(file=group[0].where.file),
+        )
+        for group in same.values()
+    ]
+
+
+def _inside(cited: Citation, attempt: AttemptResult, run: Run) -> Citation:
+    """The citation with its file named from the run directory, where it lies there."""
+    if cited.where.file is None:
+        return cited
+    path = run.layout.attempts / attempt.directory / cited.where.file
+    if not path.is_relative_to(run.layout.root):
+        return cited
+    where = msgspec.structs.replace(cited.where, file=str(path.relative_to(run.layout.root)))
+    return msgspec.structs.replace(cited, where=where)
 
 
 def _limitations(plan: Plan, results: tuple[StepResult, ...]) -> tuple[str, ...]:
