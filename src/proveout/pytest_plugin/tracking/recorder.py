@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-import uuid
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +16,13 @@ from proveout.pytest_plugin.tracking.records import Records
 MAIN = "main"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFacts:
     """What all processes of a session agree on. ``started`` is in seconds since the epoch."""
 
-    root: Path
-    layout: ResultsLayout
-    started: float = field(default_factory=time.time)
-    session: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    def __init__(self, *, root: Path, layout: ResultsLayout, started: float = 0.0, session: str = "") -> None:
+        self.root, self.layout = root, layout
+        self.started = started or time.time()
+        self.session = session or os.urandom(6).hex()
 
     @property
     def start_time(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -13,16 +12,15 @@ CRASHED = "crashed"
 NOT_COLLECTED = "collection error"
 
 
-@dataclass(slots=True)
 class TestRecord:
     """One test. ``key`` is ``module::function`` where it used the tracker; ``duration`` is in seconds."""
 
     __test__ = False
+    __slots__ = ("duration", "key", "metrics", "outcome")
 
-    key: str = ""
-    metrics: dict[str, Any] = field(default_factory=dict)
-    outcome: str = UNFINISHED
-    duration: float = 0.0
+    def __init__(self) -> None:
+        self.key, self.outcome, self.duration = "", UNFINISHED, 0.0
+        self.metrics: dict[str, Any] = {}
 
     def add_phase(self, report: pytest.TestReport) -> None:
         """Take one phase (setup, call, teardown) into account; a setup starts a test afresh."""
