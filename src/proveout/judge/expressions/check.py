@@ -14,7 +14,7 @@ from proveout.judge.expressions.evaluate import Evaluator, truth
 from proveout.judge.expressions.notes import notes
 from proveout.judge.expressions.offending import breaking
 from proveout.judge.expressions.show import shown
-from proveout.judge.expressions.syntax import parse
+from proveout.judge.expressions.syntax import Parsed, parse
 from proveout.judge.expressions.vacuous import cannot_fail
 
 
@@ -53,16 +53,16 @@ def check_one(data: Data, text: str, config: Mapping[str, Any] | None = None) ->
     or an infinity at any step, whatever its value says.
     """
     try:
-        tree = parse(text)
+        parsed = parse(text)
     except RefusedError as error:
         return Outcome(check=text, passed=False, message=str(error), refused=True)
-    evaluator = Evaluator(data)
+    tree, evaluator = parsed.tree, Evaluator(data)
     try:
         holds, problem = truth(evaluator.value(tree)), ""
     except ExpressionError as error:
         holds, problem = False, str(error)
     value = shown(tree, evaluator) if not problem or tree in evaluator.values else "N/A"
-    judged = _judged(tree, data) | evaluator.touched
+    judged = _judged(parsed, data) | evaluator.touched
     bad = {tag: view.non_finite() for tag, view in judged.items() if view.non_finite()}
     empty = [tag for tag, view in judged.items() if not len(view)]
     if bad:
@@ -73,24 +73,24 @@ def check_one(data: Data, text: str, config: Mapping[str, Any] | None = None) ->
         problem = "condition evaluated to False"
     offending = {tag: tuple(s for s in steps if isinstance(s, int)) for tag, steps in bad.items()}
     if problem:
-        offending = breaking(tree, evaluator) | offending
+        offending = breaking(parsed, evaluator) | offending
     return Outcome(
         check=text,
         passed=not problem,
         value=value,
         message=problem,
         vacuous=cannot_fail(tree, config),
-        notes=notes(tree, evaluator),
+        notes=notes(parsed, evaluator),
         series=tuple(judged),
         offending=offending,
         non_finite=bool(bad),
     )
 
 
-def _judged(tree: ast.expr, data: Data) -> dict[str, View]:
+def _judged(parsed: Parsed, data: Data) -> dict[str, View]:
     tags = (
         str(node.slice.value)
-        for node in ast.walk(tree)
+        for node in parsed.nodes
         if isinstance(node, ast.Subscript)
         and isinstance(node.value, ast.Name)
         and node.value.id == "data"

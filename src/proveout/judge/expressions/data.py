@@ -17,7 +17,7 @@ class View:
 
     def __init__(self, tag: str, keys: list[int] | list[str], values: list[float], source: str = "") -> None:
         self.tag, self.keys, self.values, self.source = tag, keys, values, source
-        self.stepped = all(isinstance(key, int) for key in keys)
+        self.stepped = not keys or isinstance(keys[0], int)
         self._index: dict[str, float] | None = None
         self._bad: list[int | str] | None = None
 

@@ -36,6 +36,7 @@ _EQUALITY: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], bool]]] = {
     ast.Eq: ("==", operator.eq),
     ast.NotEq: ("!=", operator.ne),
 }
+COMPARE = {kind: function for kind, (_, function) in (_ORDER | _EQUALITY).items()}
 SYMBOLS = {kind: symbol for kind, (symbol, _) in (_ORDER | _EQUALITY).items()} | {
     ast.In: "in",
     ast.NotIn: "not in",

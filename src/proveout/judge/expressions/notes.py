@@ -8,22 +8,25 @@ from typing import Any
 
 from proveout.judge.expressions.data import View
 from proveout.judge.expressions.evaluate import Evaluator
+from proveout.judge.expressions.syntax import Parsed
 from proveout.judge.expressions.vacuous import sentinel
 
 _RANGED = ("mean", "median")
 
 
-def notes(tree: ast.expr, evaluator: Evaluator) -> tuple[str, ...]:
+def notes(parsed: Parsed, evaluator: Evaluator) -> tuple[str, ...]:
     """Notes about every range and series of an evaluated expression."""
-    return tuple(dict.fromkeys(_all(tree, evaluator)))
+    return tuple(dict.fromkeys(_all(parsed, evaluator)))
 
 
-def _all(tree: ast.expr, evaluator: Evaluator) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _all(parsed: Parsed, evaluator: Evaluator) -> Iterator[str]:
+    for node in parsed.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _RANGED:
             yield from _range(node, evaluator)
     for tag, view in evaluator.touched.items():
         marker = sentinel(tag)
+        if marker is None:
+            continue
         hit = [key for key, value in zip(view.keys, view.values, strict=True) if value == marker]
         if hit:
             yield f"{tag} is {marker} (no valid token) at {len(hit)} of {len(view)} steps"

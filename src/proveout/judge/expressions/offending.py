@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 
 from proveout.judge.expressions.data import View
-from proveout.judge.expressions.errors import ExpressionError
-from proveout.judge.expressions.evaluate import Evaluator, holds
+from proveout.judge.expressions.evaluate import COMPARE, Evaluator
+from proveout.judge.expressions.syntax import Parsed
 
 
-def breaking(tree: ast.expr, evaluator: Evaluator) -> dict[str, tuple[int, ...]]:
+def breaking(parsed: Parsed, evaluator: Evaluator) -> dict[str, tuple[int, ...]]:
     """By tag, the steps whose own value does not satisfy a false comparison with a constant."""
     found: dict[str, tuple[int, ...]] = {}
-    for node in ast.walk(tree):
+    for node in parsed.nodes:
         if not isinstance(node, ast.Compare) or evaluator.values.get(node) is not False:
             continue
         sides = [node.left, *node.comparators]
@@ -31,14 +31,12 @@ def _link(
         view = _view(side, evaluator)
         if view is None or isinstance(value, bool) or not isinstance(value, (int, float)):
             continue
-        try:
-            steps = [
-                key
-                for key, v in zip(view.keys, view.values, strict=True)
-                if isinstance(key, int) and not holds(how, *((value, v) if swapped else (v, value)))
-            ]
-        except ExpressionError:
-            continue
+        compare = COMPARE[type(how)]
+        pairs = zip(view.keys, view.values, strict=True)
+        if swapped:
+            steps = [key for key, v in pairs if isinstance(key, int) and not compare(value, v)]
+        else:
+            steps = [key for key, v in pairs if isinstance(key, int) and not compare(v, value)]
         return {view.tag: tuple(steps)}
     return {}
 

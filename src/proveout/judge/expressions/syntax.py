@@ -28,6 +28,7 @@ _OPERATORS = (
     *(ast.And, ast.Or, ast.Not, ast.USub, ast.UAdd),
     *(ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn),
 )
+_SILENT = (*_OPERATORS, *_CONTEXT)
 _ALLOWED = (
     *(ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Call, ast.keyword, ast.Name, ast.Constant),
     *(ast.Subscript, ast.Tuple, ast.List, ast.Set, ast.GeneratorExp, ast.ListComp, ast.comprehension),
@@ -57,8 +58,15 @@ _NAMES = {
 }
 
 
-def parse(text: str) -> ast.expr:
-    """The tree of one metric expression.
+class Parsed(NamedTuple):
+    """An accepted expression: its tree, and all its nodes but operators and contexts, outermost first."""
+
+    tree: ast.expr
+    nodes: list[ast.AST]
+
+
+def parse(text: str) -> Parsed:
+    """One metric expression.
 
     Raises RefusedError, with the column, for anything but comparisons, and/or/not, arithmetic, ``in``, known
     helpers, ``data[...]`` with further indices, tuples and lists, ``.values()``, ``.items()``, ``.keys()``
@@ -71,7 +79,7 @@ def parse(text: str) -> ast.expr:
         raise RefusedError(error.what, error.column and error.column + skipped) from None
 
 
-def _parse(text: str) -> ast.expr:
+def _parse(text: str) -> Parsed:
     if len(text) > MAX_LENGTH:
         raise RefusedError(f"{len(text)} characters, {MAX_LENGTH} are the most")
     _check_nesting(text)
@@ -83,13 +91,15 @@ def _parse(text: str) -> ast.expr:
         raise RefusedError(f"not an expression: {error.msg}", error.offset) from None
     except (RecursionError, MemoryError, ValueError) as error:
         raise RefusedError(f"not an expression: {error}") from None
-    for count, part in enumerate(_walk(tree), 1):
-        if count > MAX_NODES:
+    nodes: list[ast.AST] = []
+    for part in _walk(tree):
+        nodes.append(part.node)
+        if len(nodes) > MAX_NODES:
             raise RefusedError(f"more than {MAX_NODES} parts", part.column)
         if part.depth > MAX_DEPTH:
             raise RefusedError(f"nested deeper than {MAX_DEPTH}", part.column)
         _check(part)
-    return tree
+    return Parsed(tree, nodes)
 
 
 class _Part(NamedTuple):
@@ -102,6 +112,8 @@ class _Part(NamedTuple):
 
 
 def _check_nesting(text: str) -> None:
+    if sum(map(text.count, "([{")) <= MAX_DEPTH:
+        return
     depth = 0
     for index, letter in enumerate(text):
         depth += (letter in "([{") - (letter in ")]}")
@@ -119,14 +131,16 @@ def _walk(tree: ast.AST) -> Iterator[_Part]:
         if isinstance(node, (ast.GeneratorExp, ast.ListComp)):
             bound |= {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
         yield _Part(node, depth, column, bound)
-        children = [_Part(child, depth + 1, column, bound) for child in ast.iter_child_nodes(node)]
+        children = [
+            _Part(child, depth + 1, column, bound)
+            for child in ast.iter_child_nodes(node)
+            if not isinstance(child, _SILENT)
+        ]
         stack += reversed(children)
 
 
 def _check(part: _Part) -> None:
     node, _, column, bound = part
-    if isinstance(node, (*_OPERATORS, *_CONTEXT)):
-        return
     if not isinstance(node, _ALLOWED):
         raise RefusedError(f"{_NAMES.get(type(node), type(node).__name__)} is not allowed here", column)
     if isinstance(node, ast.Constant):

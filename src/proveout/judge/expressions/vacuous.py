@@ -85,7 +85,7 @@ def _link(link: tuple[ast.expr, ast.cmpop, ast.expr], config: Mapping[str, Any],
         return _link((left, ast.Eq(), right), config, not wanted)
     if isinstance(how, (ast.In, ast.NotIn)):
         return ""
-    if ast.dump(left) == ast.dump(right):
+    if type(left) is type(right) and ast.dump(left) == ast.dump(right):
         same = isinstance(how, (ast.Eq, ast.LtE, ast.GtE))
         return "both sides are the same" if same is wanted else ""
     a, b = _range(left, config), _range(right, config)
