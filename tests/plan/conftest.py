@@ -213,7 +213,8 @@ override_transformer_config: {attention_backend: flash}
 """
 VERL = {
     "verl/trainer/main_ppo.py": "",
-    "verl/trainer/config/ppo_megatron_trainer.yaml": "defaults:\n  - ppo_trainer\n  - override model_engine: megatron\n  - _self_\n",
+    "verl/trainer/config/ppo_megatron_trainer.yaml": "defaults:\n  - ppo_trainer\n"
+    "  - override model_engine: megatron\n  - _self_\n",
     "verl/trainer/config/ppo_trainer.yaml": """
 defaults:
   - model_engine: dp
@@ -223,7 +224,9 @@ defaults:
 algorithm: {adv_estimator: gae}
 data: {train_files: null, train_batch_size: 1}
 actor_rollout_ref:
-  ref: {megatron: {override_transformer_config: "${oc.select:actor_rollout_ref.actor.megatron.override_transformer_config,{}}"}}
+  ref:
+    megatron:
+      override_transformer_config: ${oc.select:actor_rollout_ref.actor.megatron.override_transformer_config,{}}
   model: {path: null, use_remove_padding: true, lora: {rank: 0, target_modules: all}}
   rollout: {name: "???", n: 1, tensor_model_parallel_size: 1, enforce_eager: false}
 reward: {reward_model: {enable: false}}
@@ -321,12 +324,12 @@ def committed(root: Path, files: dict[str, str]) -> Path:
 def digest(root: Path) -> str:
     """A hash over all names, modes and bytes under ``root``, the index and all else of .git included."""
     total = hashlib.sha256()
-    for folder, folders, files in os.walk(os.fsencode(root)):
-        folders.sort()
-        for name in sorted(files):
-            path = os.path.join(folder, name)
-            total.update(path + str(os.lstat(path).st_mode).encode())
-            total.update(os.readlink(path) if os.path.islink(path) else open(path, "rb").read())  # noqa: SIM115, PTH123
+    for path in sorted(root.rglob("*")):
+        total.update(os.fsencode(path) + str(path.lstat().st_mode).encode())
+        if path.is_symlink():
+            total.update(os.fsencode(path.readlink()))
+        elif path.is_file():
+            total.update(path.read_bytes())
     return total.hexdigest()
 
 

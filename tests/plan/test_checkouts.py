@@ -106,8 +106,7 @@ def test_a_huge_dirty_file_is_named_and_left_out(bridge: Path, monkeypatch: pyte
 
 
 def test_names_that_are_not_utf8_and_symlink_loops_do_no_harm(bridge: Path) -> None:
-    with open(os.path.join(os.fsencode(bridge), b"caf\xe9.py"), "wb") as file:  # noqa: PTH123
-        file.write(b"x = 1\n")
+    (bridge / os.fsdecode(b"caf\xe9.py")).write_text("x = 1\n")
     (bridge / "loop").symlink_to("loop")
     (bridge / "up").symlink_to("..")
     checkout, _ = inspect("bridge", str(bridge))
@@ -157,7 +156,10 @@ def test_the_change_is_the_difference_from_the_default_branch(bridge: Path, run_
     commit, files = from_git("bridge", inspect("bridge", str(bridge))[0], None)
     assert commit == base
     assert {(file.path, file.status) for file in files} == {
-        ("docs/readme.txt", "modified"), ("src/megatron/bridge/peft/lora.py", "modified"), ("extra.py", "added")}  # fmt: skip
+        ("docs/readme.txt", "modified"),
+        ("src/megatron/bridge/peft/lora.py", "modified"),
+        ("extra.py", "added"),
+    }
     assert next(file for file in files if file.path == "extra.py").lines == ("new",)
     _, since = from_git("bridge", inspect("bridge", str(bridge))[0], "HEAD")
     assert "docs/readme.txt" not in {file.path for file in since}
