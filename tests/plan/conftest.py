@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from proveout.loops import nemo_rl, verl
 
 RUN_SH = """#!/bin/bash
@@ -38,7 +39,9 @@ SMALL = "cluster.gpus_per_node=2 grpo.max_num_steps=2 checkpointing.enabled=fals
 T = "'max(data[\"train/token_mult_prob_error\"]) < 1.05'"
 
 
-def script(words: str = SMALL, *, entry: str = "run_grpo.py", config: str = MEGATRON, checks: str = T, trap: str = "") -> str:
+def script(
+    words: str = SMALL, *, entry: str = "run_grpo.py", config: str = MEGATRON, checks: str = T, trap: str = ""
+) -> str:
     """A functional script in the shape of NeMo-RL's."""
     return RUN_SH.format(words=words, entry=entry, config=config, checks=checks, trap=trap)
 
@@ -210,7 +213,8 @@ override_transformer_config: {attention_backend: flash}
 """
 VERL = {
     "verl/trainer/main_ppo.py": "",
-    "verl/trainer/config/ppo_megatron_trainer.yaml": "defaults:\n  - ppo_trainer\n  - override model_engine: megatron\n  - _self_\n",
+    "verl/trainer/config/ppo_megatron_trainer.yaml": "defaults:\n  - ppo_trainer\n"
+    "  - override model_engine: megatron\n  - _self_\n",
     "verl/trainer/config/ppo_trainer.yaml": """
 defaults:
   - model_engine: dp
@@ -220,9 +224,11 @@ defaults:
 algorithm: {adv_estimator: gae}
 data: {train_files: null, train_batch_size: 1}
 actor_rollout_ref:
-  ref: {megatron: {override_transformer_config: "${oc.select:actor_rollout_ref.actor.megatron.override_transformer_config,{}}"}}
+  ref:
+    megatron:
+      override_transformer_config: ${oc.select:actor_rollout_ref.actor.megatron.override_transformer_config,{}}
   model: {path: null, use_remove_padding: true, lora: {rank: 0, target_modules: all}}
-  rollout: {name: ???, n: 1, tensor_model_parallel_size: 1, enforce_eager: false}
+  rollout: {name: "???", n: 1, tensor_model_parallel_size: 1, enforce_eager: false}
 reward: {reward_model: {enable: false}}
 trainer: {nnodes: 1, n_gpus_per_node: 8, val_before_train: true, test_freq: -1, save_freq: -1, resume_mode: auto,
   total_training_steps: null, default_local_dir: checkpoints}
@@ -300,7 +306,9 @@ def git(root: Path, *words: str) -> str:
     """Run git as a test author; what it printed."""
     identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main",
                 "-c", "protocol.file.allow=always", "-c", "commit.gpgsign=false")  # fmt: skip
-    done = subprocess.run(["git", *identity, "-C", str(root), *words], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", *identity, "-C", str(root), *words], check=True, capture_output=True, text=True
+    )
     return done.stdout
 
 
@@ -316,12 +324,12 @@ def committed(root: Path, files: dict[str, str]) -> Path:
 def digest(root: Path) -> str:
     """A hash over all names, modes and bytes under ``root``, the index and all else of .git included."""
     total = hashlib.sha256()
-    for folder, folders, files in os.walk(os.fsencode(root)):
-        folders.sort()
-        for name in sorted(files):
-            path = os.path.join(folder, name)
-            total.update(path + str(os.lstat(path).st_mode).encode())
-            total.update(os.readlink(path) if os.path.islink(path) else open(path, "rb").read())  # noqa: SIM115, PTH123
+    for path in sorted(root.rglob("*")):
+        total.update(os.fsencode(path) + str(path.lstat().st_mode).encode())
+        if path.is_symlink():
+            total.update(os.fsencode(path.readlink()))
+        elif path.is_file():
+            total.update(path.read_bytes())
     return total.hexdigest()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from proveout.domain.errors import UsageError
 from proveout.plan.change import Change, ChangedFile, from_paths, parse_patch
 from proveout.plan.levels import as_requests, family_model, read_change
@@ -99,7 +100,9 @@ def test_a_new_family_asks_for_import_and_export_too(checkouts: dict[str, str], 
     assert any("dummy config" in text for text in reading.limitations)
 
 
-def test_the_model_is_the_smallest_checkpoint_of_the_one_family_that_changed(checkouts: dict[str, str]) -> None:
+def test_the_model_is_the_smallest_checkpoint_of_the_one_family_that_changed(
+    checkouts: dict[str, str],
+) -> None:
     one = read_change(Change(files=from_paths([P + "models/llama"], checkouts), source=""), checkouts)
     assert family_model(one.families) == "meta-llama/Llama-3.2-1B"
     seeing = read_change(Change(files=from_paths([P + "models/seeing"], checkouts), source=""), checkouts)

@@ -11,7 +11,7 @@ import msgspec
 
 from proveout.domain.checkout import ROLES, Checkout
 from proveout.domain.errors import UsageError
-from proveout.plan.git import git, names
+from proveout.plan.git import git, names, shown
 
 _LARGEST_PATCH = 64 * 1024 * 1024
 _LARGEST_NEW_FILE = 1024 * 1024
@@ -65,7 +65,7 @@ def from_git(role: str, checkout: Checkout, base: str | None) -> tuple[str, tupl
     for name in (
         names(git(root, "ls-files", "--others", "--exclude-standard", "-z")) if checkout.untracked else ()
     ):
-        found.append(ChangedFile(role=role, path=_shown(name), status="added", lines=_new_lines(root / name)))
+        found.append(ChangedFile(role=role, path=shown(name), status="added", lines=_new_lines(root / name)))
     return commit, tuple(found)
 
 
@@ -172,11 +172,7 @@ def _git_path(raw: bytes) -> str:
 def _unquote(raw: bytes) -> str:
     if raw.startswith(b'"') and raw.endswith(b'"') and len(raw) > 1:
         raw = raw[1:-1].decode("unicode_escape", "replace").encode("latin-1", "replace")
-    return _shown(os.fsdecode(raw))
-
-
-def _shown(name: str) -> str:
-    return name.encode("utf-8", "backslashreplace").decode()
+    return shown(os.fsdecode(raw))
 
 
 def _new_lines(path: Path) -> tuple[str, ...]:
@@ -238,7 +234,7 @@ def _named(role: str, root: Path, relative: str) -> list[ChangedFile]:
     for folder, folders, files in os.walk(root / relative, followlinks=False):
         folders[:] = sorted(name for name in folders if name not in {".git", "__pycache__"})
         inside = Path(folder).relative_to(root)
-        found += [ChangedFile(role=role, path=_shown((inside / name).as_posix())) for name in sorted(files)]
+        found += [ChangedFile(role=role, path=shown((inside / name).as_posix())) for name in sorted(files)]
     return found or [ChangedFile(role=role, path=relative)]
 
 

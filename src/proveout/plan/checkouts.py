@@ -9,7 +9,7 @@ from pathlib import Path
 from proveout.domain.checkout import ROLES, Checkout, Submodule
 from proveout.domain.errors import UsageError
 from proveout.domain.finding import Finding, Severity, Where
-from proveout.plan.git import git, names
+from proveout.plan.git import git, names, shown
 from proveout.plan.patch import LARGEST_DIRTY, working_patch
 
 _LANDMARKS = {
@@ -134,7 +134,7 @@ def inspect(role: str, path: str) -> tuple[Checkout, tuple[Finding, ...]]:
             "huge-file",
             role,
             f"{path}/{name}",
-            f"{name} is larger than {LARGEST_DIRTY // 2**20} MiB; the patch names it and leaves "
+            f"{shown(name)} is larger than {LARGEST_DIRTY // 2**20} MiB; the patch names it and leaves "
             "its bytes out",
             "commit it, ignore it, or note it in the report",
         )
@@ -146,8 +146,8 @@ def inspect(role: str, path: str) -> tuple[Checkout, tuple[Finding, ...]]:
             path=path,
             commit=state.commit,
             branch=state.branch,
-            dirty=tuple(_printable(state.dirty)),
-            untracked=tuple(_printable(state.untracked)),
+            dirty=tuple(map(shown, state.dirty)),
+            untracked=tuple(map(shown, state.untracked)),
             submodules=submodules,
             shallow=shallow,
             diff_hash=hashlib.sha256(patch).hexdigest() if patch else "",
@@ -212,10 +212,6 @@ def _submodules(root: Path, changed: Mapping[str, str]) -> tuple[Submodule, ...]
     return tuple(found)
 
 
-def _printable(raw: Iterable[str]) -> list[str]:
-    return [name.encode("utf-8", "backslashreplace").decode() for name in raw]
-
-
 def _not_git(role: str, root: Path) -> Finding:
     return _finding(
         "not-git",
@@ -267,6 +263,6 @@ def _finding(  # noqa: PLR0917 - one line for each finding reads best
         id=f"plan.checkout.{kind}",
         severity=severity,
         what=f"{role}: {what}",
-        where=Where(file=where.encode("utf-8", "backslashreplace").decode()),
+        where=Where(file=shown(where)),
         remedy=remedy,
     )

@@ -57,3 +57,8 @@ def git(where: Path, *words: str, ok: Sequence[int] = (0,)) -> bytes:
 def names(raw: bytes) -> list[str]:
     """Names from NUL-separated output; bytes that are not UTF-8 stay as surrogates."""
     return [os.fsdecode(part) for part in raw.split(b"\0") if part]
+
+
+def shown(name: str) -> str:
+    """A file name fit to be printed and stored: bytes that are not UTF-8 as ``\\xNN``."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from proveout.domain.checkout import BRIDGE_IN_NEMO_RL, Drift
+from proveout.plan.git import shown
 
 _PACKAGE = Path("src/megatron/bridge")
 _SKIPPED = {"__pycache__", ".git"}
@@ -40,7 +41,7 @@ def _files(root: Path) -> dict[str, Path]:
         for name in files:
             path = Path(folder) / name
             if path.suffix != ".pyc":
-                found[str(path.relative_to(root)).encode("utf-8", "backslashreplace").decode()] = path
+                found[shown(str(path.relative_to(root)))] = path
     return found
 
 

@@ -81,59 +81,39 @@ def _copied(node: Any) -> Any:
 
 
 def _apply_one(config: dict[str, Any], override: Override) -> Problem | None:
-    current = raw(config, override.key)
-    if override.sign != "~" and isinstance(override.value, list | dict) and _clash(current, override.value):
-        return Problem(
-            kind="mismatch",
-            text=override.text,
-            key=override.key,
-            what=f"{override.key} is a {_KIND[type(current)]} and cannot be merged with a "
-            f"{_KIND[type(override.value)]}",
-        )
-    match override.sign:
-        case "~":
-            if current is ABSENT or current is None:
-                return _unknown(config, override)
-            if "=" in override.text and override.value != current:
-                return Problem(
-                    kind="mismatch",
-                    text=override.text,
-                    key=override.key,
-                    what=f"{override.key} is {current!r} and not {override.value!r}, so it is not deleted",
-                    remedy=f"write ~{override.key}",
-                )
-            _parent(config, override.key).pop(override.key.rpartition(".")[2], None)
-            return None
-        case "+":
-            if (
-                current is not ABSENT
-                and lookup(config, override.key) is not None
-                and not isinstance(override.value, dict | list)
-            ):
-                return Problem(
-                    kind="exists",
-                    text=override.text,
-                    key=override.key,
-                    what=f"{override.key} exists already, so + is refused",
-                    remedy=f"drop the +, or write ++{override.key}=...",
-                )
-        case "":
-            if current is ABSENT:
-                return _unknown(config, override)
-            if (
-                isinstance(current, bool)
-                and not isinstance(override.value, bool | None)
-                and (not isinstance(override.value, str) or "$" not in override.value)
-            ):
-                _set(config, override)
-                return Problem(
-                    kind="type",
-                    text=override.text,
-                    key=override.key,
-                    what=f"{override.key} is true or false in the tree, and {override.value!r} is neither",
-                )
-    _set(config, override)
-    return None
+    refused = _refused(config, override, raw(config, override.key))
+    if refused is not None and refused.kind != "type":
+        return refused
+    if override.sign == "~":
+        _parent(config, override.key).pop(override.key.rpartition(".")[2], None)
+    else:
+        _set(config, override)
+    return refused
+
+
+def _refused(config: dict[str, Any], override: Override, current: Any) -> Problem | None:
+    key, value, what, kind, remedy = override.key, override.value, "", "", ""
+    absent = current is ABSENT or (override.sign == "~" and current is None)
+    if absent and override.sign in ("", "~"):
+        return _unknown(config, override)
+    if override.sign == "~":
+        if "=" in override.text and value != current:
+            kind, remedy = "mismatch", f"write ~{key}"
+            what = f"{key} is {current!r} and not {value!r}, so it is not deleted"
+    elif isinstance(value, list | dict) and _clash(current, value):
+        kind = "mismatch"
+        what = f"{key} is a {_KIND[type(current)]} and cannot be merged with a {_KIND[type(value)]}"
+    elif override.sign == "+" and not absent and not isinstance(value, dict | list):
+        if lookup(config, key) is not None:
+            kind, remedy = "exists", f"drop the +, or write ++{key}=..."
+            what = f"{key} exists already, so + is refused"
+    elif override.sign == "" and isinstance(current, bool) and not _may_be_bool(value):
+        kind, what = "type", f"{key} is true or false in the tree, and {value!r} is neither"
+    return Problem(kind=kind, text=override.text, key=key, what=what, remedy=remedy) if kind else None
+
+
+def _may_be_bool(value: Any) -> bool:
+    return isinstance(value, bool | None) or (isinstance(value, str) and "$" in value)
 
 
 _KIND = {dict: "mapping", list: "list"}

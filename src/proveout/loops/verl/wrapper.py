@@ -9,6 +9,7 @@ import msgspec
 
 from proveout.domain.config import hydra
 from proveout.domain.config.overrides import Problem
+from proveout.domain.step import ATTEMPT_DIR
 from proveout.domain.tree import Tree
 from proveout.loops.shell import read
 
@@ -17,6 +18,8 @@ _USE = re.compile(r"\$\{?([A-Z][A-Z0-9_]*)")
 _SELF = re.compile(r"^\s*(?:export\s+)?([A-Z][A-Z0-9_]*)=\$\{\1:?-", re.MULTILINE)
 _PREPEND = re.compile(r"export PYTHONPATH=[\"']?(/[^:$\"']+)")
 _MODULE = re.compile(r"-m\s+(verl\.[\w.]+)")
+_PLACE = "ATTEMPT"
+"""Stands for the attempt directory while words are read: braces have a meaning in override values."""
 _COMMON = frozenset({"HOME", "PATH", "PYTHONPATH", "USER"})
 
 
@@ -94,6 +97,6 @@ def resolve(
 
     Raises UsageError when the configuration tree cannot be read.
     """
-    every = (*wrapper.overrides, *words)
+    every = tuple(word.replace(ATTEMPT_DIR, _PLACE) for word in (*wrapper.overrides, *words))
     config, problems = hydra.compose(tree, config_dir, wrapper.config_name or config_name, every)
     return ResolvedRun(config=config, problems=tuple(problems), words=every)
