@@ -150,7 +150,7 @@ def main() -> None:
         "series that a check names, finding out whether the check can fail at all, and which steps break it. It"
     )
     print(
-        "stands on a fresh `Data` every round. simpleeval looks through all of `data` whenever an expression names it."
+        "stands on a fresh `Data` every round."
     )
 
 
