@@ -149,9 +149,7 @@ def main() -> None:
     print(
         "series that a check names, finding out whether the check can fail at all, and which steps break it. It"
     )
-    print(
-        "stands on a fresh `Data` every round."
-    )
+    print("stands on a fresh `Data` every round.")
 
 
 if __name__ == "__main__":
