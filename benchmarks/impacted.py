@@ -60,7 +60,9 @@ def pytest_run(python: str, root: Path, arguments: list[str], plugins: list[str]
 
 def listed(output: str) -> set[str]:
     """Node ids of a quiet collection."""
-    return {line for line in output.splitlines() if ".py::" in line and not line.startswith(("ERROR", "FAILED"))}
+    return {
+        line for line in output.splitlines() if ".py::" in line and not line.startswith(("ERROR", "FAILED"))
+    }
 
 
 def mutated(source: str, rng: random.Random) -> str | None:
@@ -72,7 +74,9 @@ def mutated(source: str, rng: random.Random) -> str | None:
     node = rng.choice(places)
     lines = source.splitlines(keepends=True)
     before = "".join(lines[: node.lineno - 1]) + lines[node.lineno - 1].encode()[: node.col_offset].decode()
-    after = lines[node.end_lineno - 1].encode()[node.end_col_offset :].decode() + "".join(lines[node.end_lineno :])
+    after = lines[node.end_lineno - 1].encode()[node.end_col_offset :].decode() + "".join(
+        lines[node.end_lineno :]
+    )
     text = _changed(node)
     return before + text + after
 
@@ -120,11 +124,18 @@ class Bench:
         shutil.rmtree(self.root.parent, ignore_errors=True)
         skip = shutil.ignore_patterns(".git", "__pycache__", ".proveout", ".testmondata*", ".pytest_cache")
         shutil.copytree(origin, self.root, ignore=skip, symlinks=True)
-        (self.root / ".gitignore").write_text("__pycache__/\n.testmondata*\n.proveout/\n.hypothesis/\n.pytest_cache/\n*.pyc\n")
+        (self.root / ".gitignore").write_text(
+            "__pycache__/\n.testmondata*\n.proveout/\n.hypothesis/\n.pytest_cache/\n*.pyc\n"
+        )
         for command in (["init", "-q"], ["add", "-A", "-f"], ["commit", "-q", "-m", "base"]):
             who = ["-c", "user.name=bench", "-c", "user.email=bench@example.org"]
             subprocess.run(["git", *who, *command], cwd=self.root, check=True)
-        pytest_run(sys.executable, self.root, ["--testmon", "-o", "addopts=", *self.tests], ["testmon.pytest_testmon"])
+        pytest_run(
+            sys.executable,
+            self.root,
+            ["--testmon", "-o", "addopts=", *self.tests],
+            ["testmon.pytest_testmon"],
+        )
         pytest_run(sys.executable, self.root, [*SELECT, "--impacted", "--base", "HEAD", *self.tests], [HOOKS])
         shutil.copy(self.root / ".testmondata", self.database)
 
@@ -136,10 +147,14 @@ class Bench:
                 result = self._one(number, random.Random(f"{self.name}-{seed}-{number}"))
                 with self.results.open("a") as stream:
                     stream.write(json.dumps(result) + "\n")
-                print(self.name, number, result["file"], len(result["broken"]), result["selected"], flush=True)
+                print(
+                    self.name, number, result["file"], len(result["broken"]), result["selected"], flush=True
+                )
 
     def _sources(self) -> list[str]:
-        tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=self.root, capture_output=True, text=True, check=True)
+        tracked = subprocess.run(
+            ["git", "ls-files", "*.py"], cwd=self.root, capture_output=True, text=True, check=True
+        )
         inside = f"{self.module.replace('.', '/')}/"
         names = [name for name in tracked.stdout.split() if inside in name and "test" not in name]
         return sorted(name for name in names if (self.root / name).stat().st_size > 200)
@@ -159,7 +174,9 @@ class Bench:
             chosen = {} if output == "HANGS" else self._selections()
         finally:
             path.write_text(original)
-        missed = {name: [test for test in broken if not _runs(test, picked)] for name, picked in chosen.items()}
+        missed = {
+            name: [test for test in broken if not _runs(test, picked)] for name, picked in chosen.items()
+        }
         return {
             "number": number, "file": file, "broken": broken, "hangs": output == "HANGS", "tests": len(self.all),
             "selected": {name: len(picked & self.all) for name, picked in chosen.items()},
@@ -342,7 +359,11 @@ def report(work: Path, out: Path) -> None:
         rows = [row for row in rows if not row["hangs"]]
         total += len(rows)
         for name in [*rows[0]["selected"], "run all"]:
-            share = 1.0 if name == "run all" else sum(row["selected"][name] / row["tests"] for row in rows) / len(rows)
+            share = (
+                1.0
+                if name == "run all"
+                else sum(row["selected"][name] / row["tests"] for row in rows) / len(rows)
+            )
             missed = [row for row in rows if row["missed"].get(name)]
             tests = sum(len(row["missed"][name]) for row in missed)
             lines.append(
@@ -352,7 +373,10 @@ def report(work: Path, out: Path) -> None:
     lines += ["", f"Mutations in all: {total}. A mutation under which the suite hangs is left out.", ""]
     if (work / "actor.json").exists():
         one = json.loads((work / "actor.json").read_text())
-        finds = {name: "runs the broken test" if one[f"{name}_finds"] else "misses it" for name in ("testmon", "plain", "both")}
+        finds = {
+            name: "runs the broken test" if one[f"{name}_finds"] else "misses it"
+            for name in ("testmon", "plain", "both")
+        }
         lines += [
             "## An actor (real Ray)", "",
             "A test reaches a class only inside a Ray actor, which imports it by the name in a registry. The class is broken.", "",
@@ -382,7 +406,9 @@ def report(work: Path, out: Path) -> None:
 
 def main() -> None:
     """Parse and run one part."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parts = parser.add_subparsers(dest="part", required=True)
     mutate = parts.add_parser("mutate")
     mutate.add_argument("--project", required=True, help="NAME=PATH:TESTS[,TESTS]:MODULE")

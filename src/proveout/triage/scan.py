@@ -140,14 +140,14 @@ class _Pass:
         return result
 
     def _block(self, block: Block) -> None:
-        match = self.scanner.match
-        assembler = self.assembler
-        for start, end in _pieces(block.data):
-            chunk = block.data[start:end]
-            ids = match(chunk)
+        match, assembler, data = self.scanner.match, self.assembler, block.data
+        number, counted = block.line, 0
+        for start, end in _pieces(data):
+            ids = match(data[start:end])
             if ids or assembler.busy:
-                number = block.line + block.data.count(b"\n", 0, start)
-                self._lines(block, start, chunk, number, ids)
+                number += data.count(b"\n", counted, start)
+                counted = start
+                self._lines(block, start, data[start:end], number, ids)
 
     def _lines(self, block: Block, start: int, chunk: bytes, number: int, ids: list[int]) -> None:
         at = start
