@@ -1,15 +1,12 @@
 """The rules: read from data files, checked, compiled, and kept ready in a cache.
 
-A rule file is YAML, one per family. Reading hundreds of rules from YAML takes longer than triage of a small
-log, so what was read is kept as MessagePack in the user's cache directory, under a name made of the files'
-sizes and times; a cache that cannot be written or read is simply not used.
+A rule file is YAML, one per family. Shipped rules are checked against their examples by a test, a user's own
+rules when they are read.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -19,6 +16,7 @@ import msgspec
 
 from proveout.domain.errors import UsageError
 from proveout.domain.finding import Boundary
+from proveout.triage.cache import cached
 
 RULES_DIR = Path(__file__).parent / "rules"
 ROLES = ("cause", "wrapper", "aftermath", "noise")
@@ -225,42 +223,15 @@ def load(user_dir: Path | None = None) -> Catalog:
     mine = user_dir if user_dir is not None else user_rules_dir()
     if mine.is_dir():
         files += sorted(mine.glob("*.yaml"))
-    key = hashlib.sha256()
+    return Catalog(cached("rules", files, _read_rules, tuple[Rule, ...]))
+
+
+def _read_rules(files: Sequence[Path]) -> tuple[Rule, ...]:
+    found: list[Rule] = []
     for file in files:
-        state = file.stat()
-        key.update(f"{file}\0{state.st_size}\0{state.st_mtime_ns}\0".encode())
-    cache = _cache_file(key.hexdigest()[:24])
-    kept = _read_cache(cache)
-    if kept is None:
-        kept = tuple(
-            rule for file in files for rule in parse_rules(file.read_text(encoding="utf-8"), str(file))
-        )
-        catalog = Catalog(kept)
-        _write_cache(cache, kept)
-        return catalog
-    return Catalog(kept)
-
-
-def _cache_file(key: str) -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "proveout" / f"triage-rules-{key}.msgpack"
-
-
-def _read_cache(path: Path) -> tuple[Rule, ...] | None:
-    try:
-        return msgspec.msgpack.decode(path.read_bytes(), type=tuple[Rule, ...])
-    except (OSError, msgspec.MsgspecError):
-        return None
-
-
-def _write_cache(path: Path, rules: tuple[Rule, ...]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as stream:
-            stream.write(msgspec.msgpack.encode(rules))
-        Path(stream.name).replace(path)
-        for old in path.parent.glob("triage-rules-*.msgpack"):
-            if old != path:
-                old.unlink(missing_ok=True)
-    except OSError:
-        return
+        rules = parse_rules(file.read_text(encoding="utf-8"), str(file))
+        wrong = problems(rules) if file.parent != RULES_DIR else []
+        if wrong:
+            raise UsageError(wrong[0], where=str(file), remedy="correct the rule or its examples")
+        found += rules
+    return tuple(found)

@@ -76,7 +76,7 @@ def _choose(
         return answers.cause(best)
     if reading is not None:
         return answers.reading(reading)
-    stuck = hang.analyse(found.hangs, hang.world_size(answers.scans[0].tail))
+    stuck = hang.analyse(found.hangs, hang.world_size(answers.scans[0].tail)) if found.hangs else None
     if stuck is not None and not (exit_ is not None and exit_.ok):
         return answers.hang(stuck)
     told = numerics.from_metrics(metrics) if metrics is not None else None

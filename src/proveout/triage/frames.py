@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from proveout.domain.finding import Boundary
+from proveout.triage.cache import cached, read_yaml
 from proveout.triage.traces import Trace
 
 _DATA = Path(__file__).with_name("frames.yaml")
@@ -34,10 +35,7 @@ def _row(row: dict[str, str]) -> tuple[re.Pattern[str], Boundary, str]:
 
 @lru_cache(maxsize=1)
 def _table() -> _Table:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return _Table(yaml.load(_DATA.read_text(encoding="utf-8"), Loader=loader))  # noqa: S506 - a safe loader
+    return _Table(cached("frames", [_DATA], read_yaml, dict[str, Any]))
 
 
 def owner(name: str, trace: Trace | None) -> Owner | None:

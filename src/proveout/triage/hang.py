@@ -12,7 +12,7 @@ _WATCHDOG = re.compile(r"WorkNCCL\(SeqNum=(?P<seq>\d+), OpType=(?P<op>\w+)(?:, N
 _RANK = re.compile(r"\[Rank (?P<rank>\d+)\]|\bRank (?P<other>\d+)\]")
 _DONE = re.compile(r"last enqueued work: (?P<enqueued>-?\d+), last completed work: (?P<done>-?\d+)")
 _AT = re.compile(r"at work sequence id: (?P<seq>\d+)")
-_NRANKS = re.compile(r"\bnranks (\d+)")
+_NRANKS = re.compile(rb"\bnranks (\d+)")
 
 
 @dataclass
@@ -109,5 +109,5 @@ def _list(numbers: Sequence[int]) -> str:
 
 def world_size(tail: bytes) -> int | None:
     """The number of ranks that NCCL named, or None."""
-    found = _NRANKS.findall(tail.decode("utf-8", "replace"))
+    found = _NRANKS.findall(tail)
     return max(map(int, found)) if found else None

@@ -11,10 +11,11 @@ from typing import IO
 
 from proveout.triage.catalog import Catalog, Rule, line_pattern
 from proveout.triage.lines import Line, last_time, parse, segment
-from proveout.triage.reader import BLOCK, Block, blocks, open_log
+from proveout.triage.reader import BLOCK, OVERLAP, Block, blocks, open_log
 from proveout.triage.stages import StageTracker, last_progress, last_stage
 from proveout.triage.traces import HEADER, Assembler, Trace
 
+COARSE = 1 << 16
 CHUNK = 4096
 LONGEST_PIECE = 1 << 16
 KEEP_FIRST = 24
@@ -140,14 +141,17 @@ class _Pass:
         return result
 
     def _block(self, block: Block) -> None:
-        match = self.scanner.match
-        assembler = self.assembler
-        for start, end in _pieces(block.data):
-            chunk = block.data[start:end]
-            ids = match(chunk)
-            if ids or assembler.busy:
-                number = block.line + block.data.count(b"\n", 0, start)
-                self._lines(block, start, chunk, number, ids)
+        match, assembler, data = self.scanner.match, self.assembler, block.data
+        number, counted = block.line, 0
+        for begin, stop in _pieces(data, 0, len(data), COARSE):
+            if not match(data[begin:stop]) and not assembler.busy:
+                continue
+            for start, end in _pieces(data, begin, stop, CHUNK):
+                ids = match(data[start:end])
+                if ids or assembler.busy:
+                    number += data.count(b"\n", counted, start)
+                    counted = start
+                    self._lines(block, start, data[start:end], number, ids)
 
     def _lines(self, block: Block, start: int, chunk: bytes, number: int, ids: list[int]) -> None:
         at = start
@@ -218,19 +222,18 @@ class _Pass:
             event.time = last_time(before[-CHUNK:])
 
 
-def _pieces(data: bytes) -> Iterator[tuple[int, int]]:
-    """Cut a block into chunks at line ends; a line longer than LONGEST_PIECE is cut with an overlap."""
-    position, size = 0, len(data)
-    while position < size:
-        end = data.rfind(b"\n", position, position + CHUNK) + 1
+def _pieces(data: bytes, position: int, stop: int, size: int) -> Iterator[tuple[int, int]]:
+    """Cut a part of a block into pieces of ``size`` at line ends; a very long line is cut with an overlap."""
+    while position < stop:
+        end = data.rfind(b"\n", position, min(stop, position + size)) + 1
         if end <= position:
-            end = data.find(b"\n", position, position + LONGEST_PIECE) + 1
+            end = data.find(b"\n", position, min(stop, position + LONGEST_PIECE)) + 1
         if end <= position:
-            end = min(size, position + LONGEST_PIECE)
+            end = min(stop, position + LONGEST_PIECE)
             yield position, end
-            if end >= size:
+            if end >= stop:
                 return
-            position = end - 512
+            position = end - OVERLAP
             continue
         yield position, end
         position = end

@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from proveout.triage.cache import cached, read_yaml
 from proveout.triage.catalog import STAGES, compile_pattern
 from proveout.triage.lines import parse, segment
 from proveout.triage.reader import BLOCK, blocks, open_log
@@ -44,10 +45,7 @@ class Markers:
 @lru_cache(maxsize=1)
 def markers() -> Markers:
     """The markers, read once."""
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return Markers(yaml.load(_MARKERS.read_text(encoding="utf-8"), Loader=loader))  # noqa: S506 - safe
+    return Markers(cached("markers", [_MARKERS], read_yaml, dict[str, Any]))
 
 
 def _one_of(patterns: Iterable[str]) -> Any:
