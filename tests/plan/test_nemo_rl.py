@@ -303,15 +303,17 @@ if [ -n "$Y" ]; then
     UNSURE=1
 fi
 run /one 3 "$@"
-N=$((2 * 3))
-uv run examples/run_sft.py grpo.max_num_steps=$N sure=${UNSURE} "$@"
+W=2
+N=$(((W + 1) * 4 / 2))
+ODD=$((N ** $(date)))
+uv run examples/run_sft.py grpo.max_num_steps=$N sure=${UNSURE} odd=$ODD "$@"
 """
     script = read_script(
         Tree(write_files(nemo, {"tests/functional/odd.sh": text})), "tests/functional/odd.sh"
     )
     assert [(run.entry, run.overrides) for run in script.runs] == [
         ("examples/run_grpo.py", ("policy.model_name=a b", "cluster.gpus_per_node=2", "logger.log_dir=/one")),
-        ("examples/run_sft.py", ("grpo.max_num_steps=6", "sure=${UNSURE}")),
+        ("examples/run_sft.py", ("grpo.max_num_steps=6", "sure=${UNSURE}", "odd=$UNKNOWN")),
     ]
     assert script.runs[0].extras == ("mcore",)
     assert script.runs[1].config == "examples/configs/grpo_base.yaml"

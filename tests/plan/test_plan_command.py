@@ -258,10 +258,7 @@ def test_trees_that_would_be_imported_instead_are_named(
     monkeypatch.setenv("PYTHONPATH", "/old:")
     (bridge / MCORE_IN_BRIDGE / "megatron/core/__init__.py").unlink()
     (bridge / MCORE_IN_BRIDGE / "megatron/core").rmdir()
-    write_files(
-        nemo,
-        {"3rdparty/Megatron-Bridge-workspace/Megatron-Bridge/src/megatron/bridge/peft/lora.py": "Y = 1\n"},
-    )
+    write_files(nemo, {f"{BRIDGE_IN_NEMO_RL}/src/megatron/bridge/peft/lora.py": "Y = 1\n"})
     ids = {item["id"] for item in data(PEFT)["findings"]}
     assert {"plan.pythonpath.empty-entry", "plan.mcore.missing", "plan.vendored.differs"} <= ids
 

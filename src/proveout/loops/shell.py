@@ -7,6 +7,8 @@ may keep a ``$``.
 
 from __future__ import annotations
 
+import ast
+import operator
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,8 +21,14 @@ _ARRAY = re.compile(r"([A-Za-z_]\w*)(\+?)=\(")
 _FUNCTION = re.compile(r"(?:function\s+)?([A-Za-z_]\w*)\s*\(\)\s*\{?\s*\Z")
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _VARIABLE = re.compile(r"\$\{(\w+|@)(?:(:?-)([^{}]*)|(,,)|\[[@*]\])?\}|\$(\w+|@)")
-_ARITHMETIC = re.compile(r"\$\(\(([^()$]*)\)\)")
-_SPACED_ARITHMETIC = re.compile(r"\$\(\([^()]*\)\)")
+_UNKNOWN = "UNKNOWN"
+_OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.floordiv,
+    ast.Mod: operator.mod,
+}
 _WHOLE_ARRAY = re.compile(r"\$\{(\w+)\[[@*]\]\}\Z")
 _ENDS = frozenset({"|", "||", "&&", ";", "2>&1", ">", ">>", "<", "&", "{"})
 _KEYWORDS = frozenset(
@@ -192,7 +200,7 @@ class _Reader:
     def _expand(self, word: str, arguments: list[str]) -> str:
         for _ in range(16):
             replaced = _VARIABLE.sub(lambda match: self._variable(match, arguments), word)
-            replaced = _ARITHMETIC.sub(lambda match: _arithmetic(match, self.script.variables), replaced)
+            replaced = _arithmetic(replaced, self.script.variables) if "$((" in replaced else replaced
             if replaced == word:
                 break
             word = replaced
@@ -225,7 +233,7 @@ def _until(stream: Iterator[Line], stops: Callable[[str], bool]) -> Iterator[Lin
 
 @lru_cache(maxsize=4096)
 def _split(text: str) -> tuple[str, ...]:
-    text = _SPACED_ARITHMETIC.sub(lambda match: re.sub(r"\s+", "", match[0]), text)
+    text = _without_spaces(text)
     try:
         lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
         lexer.whitespace_split, lexer.commenters = True, ""
@@ -254,27 +262,47 @@ class _Closing:
         return False
 
 
-def _arithmetic(match: re.Match[str], variables: Mapping[str, str]) -> str:
-    expression = re.sub(r"[A-Za-z_]\w*", lambda name: variables.get(name[0], name[0]), match[1])
-    result: int | None = None
-    operation = "+"
-    for part in re.findall(r"\d+|[-+*/%]|\S", expression):
-        if part in "+-*/%":
-            operation = part
-        elif not part.isdigit():
-            return match[0]
-        else:
-            value = int(part)
-            if result is None:
-                result = value
-            elif operation in "/%" and value == 0:
-                return match[0]
-            else:
-                result = {
-                    "+": result + value,
-                    "-": result - value,
-                    "*": result * value,
-                    "/": result // value if value else 0,
-                    "%": result % value if value else 0,
-                }[operation]
-    return match[0] if result is None else str(result)
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where each ``$(( ... ))`` begins and ends, brackets in it counted."""
+    at = text.find("$((")
+    while at >= 0:
+        depth = 0
+        for end in range(at + 1, len(text)):
+            depth += (text[end] == "(") - (text[end] == ")")
+            if not depth:
+                yield at, end + 1
+                break
+        at = text.find("$((", at + 3)
+
+
+def _without_spaces(text: str) -> str:
+    for start, end in reversed(list(_spans(text))):
+        text = text[:start] + re.sub(r"\s+", "", text[start:end]) + text[end:]
+    return text
+
+
+def _arithmetic(word: str, variables: Mapping[str, str]) -> str:
+    for start, end in reversed(list(_spans(word))):
+        value = _evaluate(
+            re.sub(r"[A-Za-z_]\w*", lambda name: variables.get(name[0], name[0]), word[start + 3 : end - 2])
+        )
+        word = word[:start] + (f"${_UNKNOWN}" if value is None else str(value)) + word[end:]
+    return word
+
+
+def _evaluate(expression: str) -> int | None:
+    """A whole number from + - * / % over whole numbers, or None for anything else."""
+    try:
+        return _number(ast.parse(expression.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, ZeroDivisionError):
+        return None
+
+
+def _number(node: ast.expr) -> int:
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_number(node.operand)
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+        return _OPERATIONS[type(node.op)](_number(node.left), _number(node.right))
+    raise ValueError("not a whole number")

@@ -116,7 +116,7 @@ def _may_be_bool(value: Any) -> bool:
     return isinstance(value, bool | None) or (isinstance(value, str) and "$" in value)
 
 
-_KIND = {dict: "mapping", list: "list"}
+_KIND: dict[type, str] = {dict: "mapping", list: "list"}
 
 
 def _clash(current: Any, value: Any) -> bool:
