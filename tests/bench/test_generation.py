@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import torch
 from proveout_bench import models
 from proveout_bench.backends.hf import HfBackend
 from proveout_bench.batch import Batch, pad_left
-from proveout_bench.config.schema import GrpoConfig, Rollout, TinyModel
+from proveout_bench.config.schema import GrpoConfig, Optimizer, Rollout, TinyModel
+from proveout_bench.errors import ConfigError
 from proveout_bench.forward import response_logprobs
 from proveout_bench.generation.inprocess import InProcessGenerator
 from proveout_bench.metrics import formulas
@@ -42,14 +44,15 @@ def test_generation_logprobs_equal_the_policys(model: Any, prompts: list[str], t
     assert torch.allclose(again, batch.generation_logprobs, atol=2e-5)
 
 
-def test_logprobs_are_those_of_each_sequence_alone_without_padding(model: Any) -> None:
-    batch = sample(model, RAGGED)
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+def test_logprobs_are_those_of_each_sequence_alone_without_padding(model: Any, temperature: float) -> None:
+    batch = sample(model, RAGGED, temperature=temperature)
     for row, prompt in enumerate(RAGGED):
         length = int(batch.response_mask[row].sum())
         ids = torch.cat([torch.tensor(TOKENIZER.encode(prompt)), batch.responses()[row, :length]])
         with torch.no_grad():
             logits = model(input_ids=ids[None]).logits[0, -length - 1 : -1]
-        alone = torch.log_softmax(logits, -1)[torch.arange(length), ids[-length:]]
+        alone = torch.log_softmax(logits / temperature, -1)[torch.arange(length), ids[-length:]]
         assert torch.allclose(alone, batch.generation_logprobs[row, :length], atol=2e-5)
 
 
@@ -128,9 +131,7 @@ def test_a_gradient_that_is_not_finite_changes_nothing(model: Any) -> None:
 
 
 def test_warm_up_reaches_the_configured_rate(model: Any) -> None:
-    config = GrpoConfig(lr=0.04).__class__(
-        lr=0.04, optimizer=GrpoConfig().optimizer.__class__(warmup_steps=3)
-    )
+    config = GrpoConfig(lr=0.04, optimizer=Optimizer(warmup_steps=3))
     backend, batch = HfBackend(config, model), sample(model, EQUAL)
     rates = [backend.update(batch, lambda logprobs: logprobs.mean()).lr for _ in range(5)]
     assert rates == pytest.approx([0.01, 0.02, 0.03, 0.04, 0.04])
@@ -151,3 +152,10 @@ def test_the_tiny_model_is_drawn_from_its_seed_alone() -> None:
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])
     assert 80_000 < len(weights[0]) < 800_000
+
+
+def test_a_checkpoint_with_broken_weights_is_a_config_error(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "qwen2"}')
+    (tmp_path / "model.safetensors").write_text("no")
+    with pytest.raises(ConfigError, match="does not load"):
+        models.load(GrpoConfig(model=str(tmp_path)))

@@ -62,16 +62,12 @@ def test_a_tiny_random_model_learns_the_default_task(learned: Finished) -> None:
     assert all(math.isfinite(value) for points in series.values() for value in points.values())
 
 
-def test_the_same_seed_gives_the_same_numbers_and_another_seed_does_not(
-    learned: Finished, tmp_path: Path
-) -> None:
+def test_the_same_seed_gives_the_same_numbers(learned: Finished, tmp_path: Path) -> None:
     def numbers(run: Finished) -> dict[str, dict[int, float]]:
         return {tag: points for tag, points in run.series().items() if tag.startswith("train/")}
 
     first = {tag: dict(list(points.items())[:15]) for tag, points in numbers(learned).items()}
     assert numbers(grpo(tmp_path / "same", "max_steps=15")) == first
-    other = numbers(grpo(tmp_path / "other", "max_steps=1", "seed=1"))
-    assert other["train/loss"][1] != numbers(learned)["train/loss"][1]
 
 
 def test_the_events_have_the_documented_tags_at_every_step(learned: Finished) -> None:
@@ -139,13 +135,23 @@ def test_nan_in_the_loss_is_logged_at_its_step_and_the_run_goes_on(tmp_path: Pat
     assert series["train/weight_delta"][3] == 0 < series["train/weight_delta"][4]
 
 
-def test_a_learning_rate_of_zero_moves_nothing(tmp_path: Path) -> None:
-    done = grpo(tmp_path / "run", "max_steps=3", "lr=0")
-    assert done.status == 0
-    series = done.series()
+@pytest.fixture(scope="module")
+def unmoved(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """Another seed than the long run's, and no learning rate."""
+    return grpo(tmp_path_factory.mktemp("unmoved"), "max_steps=3", "lr=0", "seed=1")
+
+
+def test_a_learning_rate_of_zero_moves_nothing(unmoved: Finished) -> None:
+    assert unmoved.status == 0
+    series = unmoved.series()
     assert set(series["train/weight_delta"].values()) == {0.0}
     assert min(series["train/grad_norm"].values()) > 0
     assert set(series["train/lr"].values()) == {0.0}
+
+
+def test_another_seed_gives_other_numbers_from_the_first_step(learned: Finished, unmoved: Finished) -> None:
+    for tag in ("train/loss", "train/reward", "train/approx_entropy"):
+        assert unmoved.series()[tag][1] != learned.series()[tag][1]
 
 
 def test_an_early_stop_exits_0_without_claiming_the_last_step(tmp_path: Path) -> None:
@@ -163,19 +169,6 @@ def test_a_checkpoint_directory_trains_like_the_model_that_it_holds(
     assert done.status == 0, done.err
     for step in (1, 2):
         assert done.series()["train/reward"][step] == pytest.approx(learned.series()["train/reward"][step])
-
-
-def test_a_checkpoint_with_broken_weights_is_status_2_without_traceback(tmp_path: Path) -> None:
-    for name, content in (
-        ("config.json", '{"model_type": "qwen2"}'),
-        ("model.safetensors", "no"),
-        ("tokenizer.json", "{}"),
-    ):
-        (tmp_path / name).write_text(content)
-    done = grpo(tmp_path / "run", f"model={tmp_path}")
-    assert done.status == 2
-    assert "does not load" in done.err
-    assert "Traceback" not in done.err + done.out
 
 
 def test_a_directory_that_cannot_be_made_is_status_3(tmp_path: Path) -> None:
