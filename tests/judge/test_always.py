@@ -140,7 +140,7 @@ class TestFinite:
             ({1: NAN, 2: 0.5, 3: NAN, 4: 0.6, 5: NAN, 6: 0.7}, True),
             ({1: NAN, 2: NAN, 3: NAN, 4: NAN, 5: 0.5, 6: NAN}, True),
             ({1: NAN, 2: 0.5, 3: NAN, 4: 0.6, 5: NAN, 6: NAN}, False),
-            ({1: NAN, 2: 0.5, 3: NAN, 4: 0.6, 5: NAN, 6: INF}, False),
+            ({1: NAN, 2: 0.5, 3: NAN, 4: 0.6, 5: INF, 6: 0.7}, False),
             ({1: 0.5, 2: 0.5, 3: NAN, 4: 0.6, 5: NAN, 6: 0.7}, False),
             ({1: NAN, 2: NAN, 3: NAN, 4: NAN, 5: NAN, 6: NAN}, False),
             ({1: 0.5, 2: NAN, 3: NAN, 4: NAN, 5: NAN, 6: NAN}, False),

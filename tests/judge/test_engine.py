@@ -2,7 +2,7 @@
 
 import pytest
 
-from proveout.domain.evidence import End
+from proveout.domain.evidence import CriterionResult, End
 from proveout.domain.finding import Finding, Severity
 from proveout.domain.step import Criterion
 from proveout.domain.verdict import Verdict
@@ -94,3 +94,11 @@ def test_a_finding_may_block(attempt):
 def test_an_error_that_claims_to_be_a_pass_fails(attempt):
     finding = Finding(id="x", severity=Severity.ERROR, what="odd", verdict=Verdict.PASS)
     assert judge(attempt(findings=(finding,))).verdict is Verdict.FAIL
+
+
+def test_a_criterion_that_misses_the_exit_status_does_not_make_a_pass(attempt, monkeypatch):
+    def blind(evidence, params):
+        return CriterionResult(kind="exit")
+
+    monkeypatch.setitem(judge.__globals__["CRITERIA"], "exit", blind)
+    assert judge(attempt(code=1)).verdict is Verdict.FAIL
