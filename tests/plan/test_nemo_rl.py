@@ -122,6 +122,13 @@ def test_stale_selection_that_deselects_all_is_caught_and_ours_selects(context: 
     assert LOOP.verify(step, context) == ()
 
 
+def test_a_flag_that_selects_none_of_the_files_is_caught(context: LoopContext) -> None:
+    step = by_hand("pytest", "tests/unit/utils/test_checkpoint.py", "--mcore-only")
+    assert ids(list(LOOP.verify(step, context))) == {"plan.tests.deselected"}
+    wanted = by_hand("pytest", "tests/unit/models/policy/test_megatron_worker.py", "--mcore-only")
+    assert LOOP.verify(wanted, context) == ()
+
+
 def test_a_selection_of_gated_tests_alone_gets_the_flag(
     context: LoopContext, nemo: Path, write_files: Write
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 
 from proveout.cli.main import run
 from proveout.domain.checkout import BRIDGE_IN_NEMO_RL, MCORE_IN_BRIDGE
+from proveout.flow.planning import PlanRequest, make_plan
 
 Git = Callable[..., str]
 PEFT = "src/megatron/bridge/peft/lora.py"
@@ -295,3 +297,13 @@ def test_secrets_in_the_import_path_do_not_land_in_the_output(
     monkeypatch.setenv("PYTHONPATH", "/x/hf_abcdefghijklmnopqrstuvwxyz")
     for form in ("--json", "--commands"):
         assert "hf_abcdef" not in plan(PEFT, form)[1]
+
+
+def test_the_state_of_the_trees_is_kept_as_patches(checkouts: dict[str, str], bridge: Path) -> None:
+    (bridge / PEFT).write_text("X = 9\n")
+    (bridge / os.fsdecode(b"caf\xe9.py")).write_text("new\n")
+    patches = make_plan(PlanRequest(checkouts=checkouts)).patches()
+    assert list(patches) == ["bridge"]
+    assert (
+        b"+X = 9" in patches["bridge"] and b"caf\xe9.py" in patches["bridge"] and b"+new" in patches["bridge"]
+    )

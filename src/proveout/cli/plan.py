@@ -107,7 +107,7 @@ def command(
         )
     )
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(as_data(planned)), indent=2))
+        click.echo(msgspec.json.format(msgspec.json.encode(as_data(planned)), indent=2).decode())
     elif commands:
         click.echo(output.as_script(planned.plan), nl=False)
     elif sys.stdout.isatty():
@@ -156,7 +156,7 @@ def _explain(path: str, checkouts: dict[str, str], as_json: bool) -> int:
 
     found = explain(path, checkouts)
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:
         click.echo("\n".join(lines(found)))
     return 0

@@ -22,6 +22,7 @@ from proveout.plan.change import Change, ChangedFile, from_git, from_patch, from
 from proveout.plan.checkouts import inspect
 from proveout.plan.choices import Choice
 from proveout.plan.levels import Reading, as_requests, family_model, read_change
+from proveout.plan.patch import patch_of
 from proveout.plan.vendored import compare
 
 WITH_CHECKOUT = {"nemo-rl": "NEMO_RL_REPO", "verl": "VERL_REPO"}
@@ -65,6 +66,11 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     change: Change
     reading: Reading
     drift: Drift | None = None
+
+    def patches(self) -> dict[str, bytes]:
+        """Role -> the working tree's difference from its commit, for the run directory; clean trees are left out."""
+        found = {checkout.role: patch_of(checkout) for checkout in self.checkouts}
+        return {role: patch for role, patch in found.items() if patch}
 
 
 def make_plan(request: PlanRequest) -> Planned:

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from proveout.domain.checkout import Checkout
 from proveout.plan.git import git, names
 
 LARGEST_DIRTY = 20 * 1024 * 1024
@@ -63,3 +64,15 @@ def _size(path: Path) -> int:
         return path.lstat().st_size
     except OSError:
         return 0
+
+
+def patch_of(checkout: Checkout) -> bytes:
+    """What ``checkout`` holds beside its commit, as one patch; empty for a clean tree or one without git.
+
+    Raises UsageError when git cannot read an object.
+    """
+    if not checkout.commit or not (checkout.dirty or checkout.untracked):
+        return b""
+    root = Path(checkout.path)
+    untracked = names(git(root, "ls-files", "--others", "--exclude-standard", "-z"))
+    return working_patch(root, checkout.commit, untracked)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import msgspec
 
@@ -18,6 +19,8 @@ EXCLUSIVE = {
 }
 """Mark -> the extra that its ``--MARK-only`` flag needs."""
 GATED = "hf_gated"
+_ANY_MARK = re.compile(rf"\bmark\.(?:{'|'.join((*EXCLUSIVE, GATED))})\b")
+_TEST = re.compile(r"^\s*(?:async\s+)?def test", re.MULTILINE)
 
 
 class TestFile(msgspec.Struct, frozen=True):
@@ -39,8 +42,11 @@ def read_marks(tree: Tree, relative: str) -> TestFile:
 
 
 def _read(tree: Tree, relative: str) -> TestFile:
+    text = tree.text(relative)
+    if not _ANY_MARK.search(text):
+        return TestFile(relative, (frozenset(),) * len(_TEST.findall(text)))
     try:
-        module = ast.parse(tree.text(relative))
+        module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return TestFile(relative, ())
     of_module = frozenset(

@@ -46,11 +46,16 @@ def selection(step: Step, words: tuple[str, ...], tree: Tree) -> list[Finding]:
     if files and "-m" not in words and not any(selected(file, only, gated) for file in files):
         marks = sorted({mark for file in files for test in file.tests for mark in test})
         number = sum(len(file.tests) for file in files)
+        why = (
+            f"carry {', '.join(marks)}"
+            if marks and not only
+            else f"are not among those that --{only}-only runs"
+        )
         found.append(
             finding(
                 "tests.deselected",
                 step.id,
-                f"all {number} tests carry {', '.join(marks)} and would be deselected; pytest would exit 5",
+                f"all {number} tests {why}, so none would run and pytest would exit 5",
                 file=files[0].path,
                 remedy="uv run --extra mcore --group test pytest FILES --mcore-only [--hf-gated]"
                 if "mcore" in marks

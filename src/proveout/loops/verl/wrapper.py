@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -66,7 +67,8 @@ def _read(tree: Tree, relative: str, env: Mapping[str, str]) -> Wrapper:
         start = next(i for i, word in enumerate(words) if word.startswith("verl.")) + 1
         overrides = [word for word in words[start:] if "=" in word and not word.startswith("--")]
     defaults = {name: default for name, default in _DEFAULTED.findall(text) if name not in _COMMON}
-    unused = tuple(name for name in _SELF.findall(text) if len(_USE.findall(text)) and _uses(text, name) < 2)
+    uses = Counter(_USE.findall(text))
+    unused = tuple(name for name in _SELF.findall(text) if uses[name] < 2)
     return Wrapper(
         path=relative,
         defaults=defaults,
@@ -76,10 +78,6 @@ def _read(tree: Tree, relative: str, env: Mapping[str, str]) -> Wrapper:
         config_name=config_name.removesuffix(".yaml"),
         passes_words='"$@"' in text or "$@" in text,
     )
-
-
-def _uses(text: str, name: str) -> int:
-    return sum(1 for found in _USE.findall(text) if found == name)
 
 
 class ResolvedRun(msgspec.Struct, kw_only=True):
