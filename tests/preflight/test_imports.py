@@ -75,6 +75,9 @@ def test_an_uninitialised_submodule_falls_back_to_another_core(
     worker = (Worker(name="W", argv=(bare_python,), loop="nemo-rl", env=path),)
     (finding,) = find("imports", loops=("nemo-rl",), checkouts={"bridge": checkout}, workers=worker)
     assert finding.id == "preflight.imports.mcore-fallback" and str(tmp_path / "installed") in finding.what
+    alone = (Worker(name="W", argv=(bare_python,), loop="nemo-rl", env={"PYTHONPATH": f"{checkout}/src"}),)
+    (absent,) = find("imports", loops=("nemo-rl",), checkouts={"bridge": checkout}, workers=alone)
+    assert absent.decides is Verdict.BLOCKED and "--mcore" in absent.remedy
     named = {"bridge": checkout, "mcore": str(tmp_path / "installed")}
     assert find("imports", loops=("nemo-rl",), checkouts=named, workers=worker) == ()
 

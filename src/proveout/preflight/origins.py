@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from proveout.preflight.check import blocked, warning
 from proveout.preflight.interpreters import BRIDGE, MCORE
 
 MCORE_IN_BRIDGE = Path("3rdparty") / "Megatron-LM"
+NAME_A_CORE = "initialise Bridge's submodule 3rdparty/Megatron-LM, or name a Megatron-Core with --mcore"
 
 
 def bridge_source(checkout: str) -> Path:
@@ -115,13 +116,13 @@ def _beside_bridge(asked: Asked, pinned: Path | None) -> Iterator[Finding]:
     """No Megatron-Core is under test: that of Bridge's submodule is expected, another one is said."""
     origin = asked.origin(MCORE)
     if origin is None:
-        yield _absent(asked, MCORE)
+        yield _absent(asked if pinned else replace(asked, remedy=NAME_A_CORE), MCORE)
     elif pinned is None:
         yield warning(
             f"{asked.check}.mcore-fallback",
             f"{asked.who} takes {MCORE} from {origin}, as Bridge's own {MCORE_IN_BRIDGE} is not there",
             where=asked.where(MCORE),
-            remedy="initialise Bridge's submodule, or name the one to use with --mcore",
+            remedy=NAME_A_CORE,
             evidence=asked.path(),
         )
     elif not _within(origin, pinned / "megatron" / "core"):

@@ -38,8 +38,10 @@ def read(role: str, checkout: str) -> Declared | None:
         project = tomllib.loads(file.read_text(encoding="utf-8")).get("project", {})
     except FileNotFoundError:
         return None
-    texts = project.get("dependencies") or _listed_in_setup(Path(checkout) / "setup.py")
-    return Declared(role, str(file), project.get("requires-python", ""), requirements.readable(texts))
+    texts, setup = project.get("dependencies"), Path(checkout) / "setup.py"
+    named = file if texts else setup
+    texts = texts or _listed_in_setup(setup)
+    return Declared(role, str(named), project.get("requires-python", ""), requirements.readable(texts))
 
 
 def _listed_in_setup(file: Path) -> list[str]:
