@@ -15,7 +15,7 @@ from tests.conftest import Answer
     [
         (("rnu",), "did you mean 'run'"),
         (("run", "--lvel", "0"), "--level"),
-        (("run", "--level", "x"), "not a level"),
+        (("run", "--level", "x"), "names no level"),
         (("run", "--level", "7"), "no level 7"),
         (("run", "--loop", "bnech"), "did you mean 'bench'"),
         (("run", "max_step=3"), "max_steps"),

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from proveout import loops
-from proveout.domain.errors import BlockedError
+from proveout.domain.errors import BlockedError, UsageError
 from proveout.domain.files import write_atomic, write_json
 from proveout.domain.finding import Finding
 from proveout.domain.preflight import PreflightContext
 from proveout.domain.report import Report
+from proveout.domain.step import Plan
 from proveout.domain.verdict import Verdict
 from proveout.flow.execute import Policy, execute
 from proveout.flow.observer import Observer
+from proveout.flow.planning import Planned
 from proveout.flow.reporting import build
-from proveout.flow.request import RunRequest, make_plan
 from proveout.preflight import preflight
 from proveout.report import FORMATS, render
 from proveout.store.runs import Run, create
@@ -23,15 +23,23 @@ from proveout.store.runs import Run, create
 AGAIN_ON_RESUME = frozenset({Verdict.INCOMPLETE, Verdict.BLOCKED, Verdict.SKIPPED})
 
 
-def prove(request: RunRequest, root: Path, policy: Policy, observer: Observer) -> Report:
-    """Plan and run a request in a new run directory under ``root``.
+def refuse_rejected(plan: Plan) -> None:
+    """Raises UsageError where something that was asked for would be rejected by the loop's own tree."""
+    rejected = [finding for finding in plan.findings if finding.decides]
+    if rejected:
+        first, more = rejected[0], len(rejected) - 1
+        also = f" (and {more} more: 'proveout plan' lists them)" if more else ""
+        raise UsageError(first.what + also, where=str(first.where), remedy=first.remedy)
+
+
+def prove(planned: Planned, root: Path, policy: Policy, observer: Observer) -> Report:
+    """Run a plan in a new run directory under ``root``, with the state of its checkouts kept there.
 
     Raises:
-        UsageError: the request is wrong; nothing was started and nothing written.
         BlockedError: no run directory can be made or written.
     """
-    plan = make_plan(request)
-    run = create(root, plan)
+    run = create(root, planned.plan)
+    write_json(run.layout.checkouts, planned.checkouts)
     return go_on(run, policy, observer)
 
 
@@ -85,9 +93,12 @@ def _write_reports(run: Run) -> Report:
 
 def _preflight_context(run: Run) -> PreflightContext:
     plan = run.plan
-    wanted = tuple(dict.fromkeys(step.coverage.loop for step in plan.steps))
-    for name in wanted:
-        loops.get(name)
+    checkouts = run.checkouts()
     return PreflightContext(
-        loops=wanted, steps=plan.steps, run_dir=str(run.layout.root), env=dict(os.environ)
+        loops=tuple(dict.fromkeys(step.coverage.loop for step in plan.steps)),
+        steps=tuple(step for step in plan.steps if not step.skip_reason),
+        checkouts={checkout.role: checkout.path for checkout in checkouts},
+        run_dir=str(run.layout.root),
+        env=dict(os.environ),
+        gpus=max((step.resources.gpus for step in plan.steps if not step.skip_reason), default=0),
     )

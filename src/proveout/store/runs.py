@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from proveout.domain.checkout import Checkout
 from proveout.domain.errors import BlockedError, UsageError, nearest
 from proveout.domain.evidence import AttemptResult
 from proveout.domain.files import read_json, write_json
@@ -32,6 +33,12 @@ class Run:
     def plan(self) -> Plan:
         """The plan. Raises UsageError where plan.json is damaged."""
         return read_json(self.layout.plan, Plan)
+
+    def checkouts(self) -> tuple[Checkout, ...]:
+        """The checkouts under test, as they were when the run was planned."""
+        if not self.layout.checkouts.exists():
+            return ()
+        return read_json(self.layout.checkouts, tuple[Checkout, ...])
 
     def preflight_findings(self) -> tuple[Finding, ...]:
         """What preflight found; empty where it did not run."""

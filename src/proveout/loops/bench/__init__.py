@@ -73,7 +73,7 @@ class BenchLoop:
             check=False,
         )
         if asked.returncode == 2:
-            raise UsageError(asked.stderr.strip().removeprefix("proveout_bench: "))
+            raise UsageError(asked.stderr.strip().removeprefix("Error: "))
         return ()
 
     def steps(self, request: LevelRequest, context: LoopContext) -> tuple[Step, ...]:
