@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from proveout.domain.evidence import AttemptResult, CheckRow, End, ExitRecord, StepResult, TriageResult
 from proveout.domain.finding import Boundary, Citation, Finding, Severity, Where
-from proveout.domain.report import Deliverable, PlotSeries, Report, RunInfo
+from proveout.domain.report import (
+    ConfigChange,
+    Deliverable,
+    Excerpt,
+    Phase,
+    PlotSeries,
+    Report,
+    RunInfo,
+)
 from proveout.domain.step import Coverage, LevelRequest
 from proveout.domain.verdict import Verdict
 
@@ -55,10 +65,56 @@ def report(result: Verdict, **changes: object) -> Report:
     return Report(**{**base, **changes})
 
 
+INJECTED = "<script>document.title = 'owned'; window.owned = true</script>"
+DIRECTORY = "01-bench-L0-grpo"
+COMMAND = "python -m proveout_bench grpo 'output_dir=a b' max_steps=3"
+
+
+def timeline(*, count: int = 3) -> tuple[Phase, ...]:
+    phases = [Phase(name="start-up", start=0.0, end=2.0), Phase(name="set-up", start=2.0, end=2.5)]
+    for step in range(1, count + 1):
+        at = 1.5 + step
+        phases += [
+            Phase(name="generation", start=at, end=at + 0.4, of=f"step {step}"),
+            Phase(name="training", start=at + 0.4, end=at + 0.9, of=f"step {step}"),
+        ]
+    return (*phases, Phase(name="end", start=phases[-1].end, end=phases[-1].end + 0.7))
+
+
+def series(tag: str, values: tuple[float | None, ...], plot: str, **changes: object) -> PlotSeries:
+    steps = tuple(range(1, len(values) + 1))
+    base = {"step_id": "bench-L0-grpo", "tag": tag, "steps": steps, "values": values, "plot": plot}
+    return PlotSeries(**{**base, "total": len(values), **changes})
+
+
 PASS = report(
     Verdict.PASS,
     plots=(
-        PlotSeries(step_id="bench-L0-grpo", tag="train/reward", steps=(1, 2, 3), values=(0.1, None, 0.9)),
+        series("train/reward", (0.1, None, 0.9), "Reward"),
+        series("timing/train/total_step_time", (1.2, 1.0, 1.1), "Training step", unit="s"),
+    ),
+    timeline={DIRECTORY: timeline()},
+    commands={DIRECTORY: COMMAND},
+    deliverable_steps=((), ("bench-L0-grpo",)),
+    steps=(
+        StepResult(
+            id="bench-L0-grpo",
+            coverage=SMOKE,
+            verdict=Verdict.PASS,
+            attempts=(
+                attempt(
+                    Verdict.PASS,
+                    held=(
+                        Citation(
+                            what="the planned last step 3 is reached",
+                            where=Where(file="runs/x/attempts/01-bench-L0-grpo/metrics.json", step=3),
+                            text="train/loss = 0.25 at step 3",
+                        ),
+                    ),
+                    checks=(CheckRow(check='max(data["train/kl"]) < 1', passed=True, value="0.25"),),
+                ),
+            ),
+        ),
     ),
 )
 FAIL = report(
@@ -92,6 +148,24 @@ FAIL = report(
         ),
     ),
     follow_ups=("judge.finite.not-finite: look at the first step that is not finite",),
+    plots=(series("train/loss", (0.4, 0.3, None), "Loss", marked=(3,)),),
+    timeline={DIRECTORY: timeline()},
+    commands={DIRECTORY: COMMAND},
+    deliverable_steps=((), ("bench-L0-grpo",)),
+)
+AGAINST = msgspec.structs.replace(
+    FAIL,
+    plots=(
+        *FAIL.plots,
+        series("train/loss", (0.4, 0.3, 0.25), "Loss", role="baseline"),
+        series("train/token_mult_prob_error", (1.0, 1.4, 1.0), "Token probability error", marked=(2,)),
+        series("train/token_mult_prob_error", (1.0, 1.0, 1.0), "Token probability error", role="baseline"),
+    ),
+    config_diff=(
+        ConfigChange(step_id="bench-L0-grpo", key="lr", baseline="0.001", candidate="1.0"),
+        ConfigChange(step_id="bench-L0-grpo", key=INJECTED, baseline=None, candidate=INJECTED),
+    ),
+    baseline="20251231-000000-012345 (Pass)",
 )
 BLOCKED = report(
     Verdict.BLOCKED,
@@ -117,11 +191,38 @@ BLOCKED = report(
                             text="OSError: [Errno 28] No space left on device: '<script>alert(1)</script>'",
                         ),
                         remedy="move HF_HOME to a larger path",
+                        aftermath=(
+                            Citation(
+                                what="the worker died of it",
+                                where=Where(file="run.log", line=815),
+                                text="ray.exceptions.RayActorError",
+                            ),
+                        ),
+                        noise=(
+                            Citation(
+                                what="a shutdown warning",
+                                where=Where(file="run.log", line=830),
+                                text=f"resource_tracker: {INJECTED}",
+                            ),
+                        ),
                     ),
                 ),
             ),
         ),
     ),
+    excerpts={
+        DIRECTORY: Excerpt(
+            file="run.log",
+            first=811,
+            lines=(
+                f"copying {INJECTED}",
+                "OSError: [Errno 28] No space left on device: '<script>alert(1)</script>'",
+                '" onmouseover="window.owned = true" x="</pre></ol><img src=x onerror=window.owned=true>',
+            ),
+            marked=812,
+        )
+    },
+    commands={DIRECTORY: f"python '{INJECTED}'"},
 )
 INCOMPLETE = report(
     Verdict.INCOMPLETE,
@@ -145,4 +246,4 @@ HOSTILE = report(
     evidence=(Citation(what="</details><script>alert(1)</script>", text="[link](http://x) *star* \u202e"),),
 )
 
-SAMPLES = {"pass": PASS, "fail": FAIL, "blocked": BLOCKED, "incomplete": INCOMPLETE, "hostile": HOSTILE}
+SAMPLES = {"pass": PASS, "fail": FAIL, "against": AGAINST, "blocked": BLOCKED, "incomplete": INCOMPLETE, "hostile": HOSTILE}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,17 @@ from proveout.report.json_document import schema
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "report.json"
 
 
+def without_own_files(page: str) -> str:
+    """The page without its style and script, which are files of their own, and their digests."""
+    page = re.sub(r"sha256-[A-Za-z0-9+/=]+", "sha256-of-own-file", page)
+    return re.sub(r"<(style|script)>\n?(?::root|\"use strict\").*?</\1>", r"<\1>own file</\1>", page, flags=re.DOTALL)
+
+
 @pytest.mark.parametrize("form", sorted(FORMATS))
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_format_is_pinned(form: str, name: str, snapshot) -> None:
-    assert render(SAMPLES[name], form) == snapshot
+    text = render(SAMPLES[name], form)
+    assert (without_own_files(text) if form == "html" else text) == snapshot
 
 
 @pytest.mark.parametrize("form", sorted(FORMATS))

@@ -48,8 +48,8 @@ class RunLayout:
         return self.root.name
 
     def report(self, suffix: str) -> Path:
-        """The report file of one format, by its suffix without the dot."""
-        return self.root / f"report.{suffix}"
+        """The report file of one format, by its suffix without the dot; JUnit's ``xml`` has its usual name."""
+        return self.junit if suffix == "xml" else self.root / f"report.{suffix}"
 
     def attempt(self, number: int, step: Step) -> AttemptLayout:
         """The directory of one attempt; ``number`` counts from 1 over the whole run."""

@@ -14,6 +14,7 @@ from proveout.domain.finding import Citation, Finding, Where
 from proveout.domain.report import Deliverable, Report, RunInfo
 from proveout.domain.step import LevelRequest, Plan, Step
 from proveout.domain.verdict import Verdict, overall, worst
+from proveout.flow.details import details
 from proveout.flow.execute import step_results
 from proveout.store.runs import Run
 
@@ -21,8 +22,11 @@ LOOP_NAMES = {"nemo-rl": "NeMo-RL", "verl": "verl", "trl": "TRL", "bench": "benc
 KEY_LINES_A_STEP = 6
 
 
-def build(run: Run) -> Report:
-    """The report of a run as it stands now; an unfinished run is Incomplete."""
+def build(run: Run, baseline: Run | None = None) -> Report:
+    """The report of a run as it stands now; an unfinished run is Incomplete.
+
+    ``baseline`` is another run, whose metrics and resolved configuration are shown beside this one's.
+    """
     plan = run.plan
     results = step_results(plan, run)
     steps = {step.id: step for step in plan.steps}
@@ -32,12 +36,14 @@ def build(run: Run) -> Report:
     if not ends and verdict in (Verdict.PASS, Verdict.BLOCKED):
         verdict = Verdict.INCOMPLETE
     findings = (*plan.findings, *run.preflight_findings())
+    deliverables = tuple(_deliverables(plan, results))
     return Report(
         result=verdict,
         summary=_summary(verdict, steps, results),
         model=plan.model,
         requested_coverage=tuple(dict.fromkeys(step.coverage for step in plan.steps)),
-        deliverables=tuple(_deliverables(plan, results)),
+        deliverables=tuple(deliverable for deliverable, _ in deliverables),
+        deliverable_steps=tuple(ids for _, ids in deliverables),
         evidence=tuple(_evidence(run, plan, steps, results)),
         limitations=_limitations(plan, results),
         follow_ups=tuple(_follow_ups(results, findings)) or ("none",),
@@ -52,7 +58,14 @@ def build(run: Run) -> Report:
             finished=ends[-1] if ends else 0.0,
             version=__version__,
         ),
+        **details(run, plan, results, baseline, _name(baseline)),
     )
+
+
+def _name(baseline: Run | None) -> str:
+    if baseline is None:
+        return ""
+    return f"{baseline.layout.id} ({_overall(step_results(baseline.plan, baseline)).value})"
 
 
 def _overall(results: Iterable[StepResult]) -> Verdict:
@@ -70,18 +83,27 @@ def _summary(verdict: Verdict, steps: dict[str, Step], results: tuple[StepResult
     return "; ".join(claim(steps[result.id], result) for result in of_this_verdict) or "no step was run"
 
 
-def _deliverables(plan: Plan, results: tuple[StepResult, ...]) -> Iterable[Deliverable]:
+def _deliverables(
+    plan: Plan, results: tuple[StepResult, ...]
+) -> Iterable[tuple[Deliverable, tuple[str, ...]]]:
+    """Each deliverable with the ids of the steps whose evidence stands behind it."""
     for loop in dict.fromkeys(step.coverage.loop for step in plan.steps):
         of_loop = [result for result in results if result.coverage.loop == loop]
         name = LOOP_NAMES.get(loop, loop)
-        yield from _bridge_lines(name)
-        yield _level_line(f"{name} policy run", [r for r in of_loop if r.coverage.level == 0], plan, loop)
-        yield _level_line("Requested variants", [r for r in of_loop if r.coverage.level > 0], plan, loop)
-        yield _capture_line(of_loop)
+        smoke = [result for result in of_loop if result.coverage.level == 0]
+        others = [result for result in of_loop if result.coverage.level > 0]
+        yield from ((line, ()) for line in _bridge_lines(name))
+        yield _level_line(f"{name} policy run", smoke, plan, loop), _ids(smoke)
+        yield _level_line("Requested variants", others, plan, loop), _ids(others)
+        yield _capture_line(of_loop), _ids(result for result in of_loop if result.attempts)
     for level in plan.levels:
         if not level.requested and not any(step.coverage.loop == level.loop for step in plan.steps):
             name = f"{LOOP_NAMES.get(level.loop, level.loop)} loop"
-            yield Deliverable(name=name, verdict=Verdict.NOT_REQUESTED, detail=level.reason)
+            yield Deliverable(name=name, verdict=Verdict.NOT_REQUESTED, detail=level.reason), ()
+
+
+def _ids(results: Iterable[StepResult]) -> tuple[str, ...]:
+    return tuple(result.id for result in results)
 
 
 def _bridge_lines(loop_name: str) -> Iterable[Deliverable]:

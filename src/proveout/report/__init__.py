@@ -12,12 +12,20 @@ FORMATS: dict[str, tuple[str, str]] = {
     "text": ("txt", "proveout.report.text"),
     "markdown": ("md", "proveout.report.markdown"),
     "json": ("json", "proveout.report.json_document"),
+    "html": ("html", "proveout.report.html"),
+    "junit": ("xml", "proveout.report.junit"),
+    "github": ("github.txt", "proveout.report.github"),
+    "github-summary": ("github-summary.md", "proveout.report.github_summary"),
 }
 
 
-def render(report: Report, form: str) -> str:
-    """The report in one format, without secrets. Raises UsageError for a format that is not known."""
-    text: str = import_module(FORMATS[known_format(form)][1]).render(cleaned(report))
+def render(report: Report, form: str, *, redacted: bool = True) -> str:
+    """The report in one format. ``redacted`` hides secrets, homes, hosts, addresses and user names.
+
+    Raises UsageError for a format that is not known.
+    """
+    renderer = import_module(FORMATS[known_format(form)][1])
+    text: str = renderer.render(cleaned(report, redacted=redacted))
     return text
 
 
