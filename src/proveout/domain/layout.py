@@ -8,6 +8,7 @@ from proveout.domain.step import Step
 
 STATE_DIR = ".proveout"
 RUNS_DIR = "runs"
+HISTORY_FILE = "history.sqlite"
 
 
 class AttemptLayout:
