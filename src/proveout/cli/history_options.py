@@ -121,8 +121,9 @@ def _verdict(value: str | None) -> str:
 
 def _check(index: HistoryIndex, wanted: Filter) -> None:
     """A loop that no run had is a mistake only where it is not known at all."""
-    from proveout import loops
     from proveout.store.history.queries import distinct
 
     if wanted.loop and wanted.loop not in distinct(index, "loop"):
+        from proveout import loops
+
         loops.get(wanted.loop)

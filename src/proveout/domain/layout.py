@@ -48,6 +48,14 @@ class RunLayout:
         """The run's identifier: its directory's name."""
         return self.root.name
 
+    @property
+    def journal_size(self) -> int:
+        """Bytes in the journal; 0 where there is none."""
+        try:
+            return self.journal.stat().st_size
+        except OSError:
+            return 0
+
     def report(self, suffix: str) -> Path:
         """The report file of one format, by its suffix without the dot."""
         return self.root / f"report.{suffix}"
