@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -31,3 +32,10 @@ def numbers(_ctx: click.Context, _param: click.Parameter, value: str | None) -> 
 def words(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[str, ...]:
     """``a,b`` as words."""
     return tuple(dict.fromkeys(word for word in (value or "").replace(" ", "").split(",") if word))
+
+
+def echo_json(value: Any) -> None:
+    """Print plain data or msgspec structs as indented JSON; NaN and infinities become null."""
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())

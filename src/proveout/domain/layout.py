@@ -8,6 +8,7 @@ from proveout.domain.step import Step
 
 STATE_DIR = ".proveout"
 RUNS_DIR = "runs"
+HISTORY_FILE = "history.sqlite"
 
 
 class AttemptLayout:
@@ -46,6 +47,14 @@ class RunLayout:
     def id(self) -> str:
         """The run's identifier: its directory's name."""
         return self.root.name
+
+    @property
+    def journal_size(self) -> int:
+        """Bytes in the journal; 0 where there is none."""
+        try:
+            return self.journal.stat().st_size
+        except OSError:
+            return 0
 
     def report(self, suffix: str) -> Path:
         """The report file of one format, by its suffix without the dot; JUnit's ``xml`` has its usual name."""

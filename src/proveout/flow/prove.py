@@ -13,6 +13,7 @@ from proveout.domain.report import Report
 from proveout.domain.step import Plan
 from proveout.domain.verdict import Verdict
 from proveout.flow.execute import Policy, execute
+from proveout.flow.indexing import index_run
 from proveout.flow.observer import Observer
 from proveout.flow.planning import Planned
 from proveout.flow.reporting import build
@@ -88,6 +89,7 @@ def _write_reports(run: Run) -> Report:
     report = build(run)
     for name, (suffix, _) in FORMATS.items():
         write_atomic(run.layout.report(suffix), render(report, name))
+    index_run(run, report)
     return report
 
 

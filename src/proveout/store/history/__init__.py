@@ -1,0 +1,1 @@
+"""The history: an index over run directories that can be rebuilt from them at any time."""
