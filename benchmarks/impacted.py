@@ -3,26 +3,31 @@
 A *mutation* is one seeded edit of one source file. The truth is what fails when every test runs under it. Each
 selector is asked which tests it would run; a failing test that is not among them is a miss.
 
-    python benchmarks/impacted.py mutate --work DIR --project toolz=PATH:TESTS ... --count 70 [--peer PYTHON]
+    python benchmarks/impacted.py mutate --work DIR --project toolz=PATH:TESTS ... --count 70 [--peer]
     python benchmarks/impacted.py tree PATH --work DIR
     python benchmarks/impacted.py actor --work DIR --python PYTHON
     python benchmarks/impacted.py report --work DIR --out docs/benchmarks/impacted.md
 
-Results of finished mutations are kept in DIR and not run again. PYTHON of ``--peer`` has pytest-impacted, that of
-``actor`` has ray, pytest and pytest-testmon.
+Results of finished mutations are kept in DIR and not run again. ``mutate`` needs an environment of its own with
+pytest, pytest-testmon, pytest-impacted (for ``--peer``) and what the tests need; PYTHON has ray, pytest and
+pytest-testmon.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import importlib
 import json
 import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -31,6 +36,9 @@ QUIET = ["-q", "--tb=no", "--color=no", "--import-mode=importlib"]
 NO_OPTIONS = ["-o", "addopts="]
 SELECT = ["--collect-only", "-o", "addopts="]
 LIMIT = 60
+PEER_EVERY = 4
+"""pytest-impacted builds its graph anew for each call, which takes longer than the tests: ask it for every fourth."""
+OWN_AND_TESTMON = ["proveout", "testmon", "proveout and testmon"]
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?\.py(?:::.*?)?)(?: - .*)?$", re.MULTILINE)
 SWAPS = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.GtE,
@@ -39,25 +47,51 @@ SWAPS = {
 }  # fmt: skip
 
 
-def pytest_run(
-    python: str, root: Path, arguments: list[str], plugins: list[str], limit: float = LIMIT
-) -> str:
-    """Output of one pytest process in ``root``; a run that hangs says so."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(root), str(root / "src"), str(SOURCE)]),
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
+def pytest_run(root: Path, arguments: list[str], plugins: list[str], limit: float = LIMIT) -> str:
+    """Output of one pytest session in ``root``, in a fork of this process so that pytest is imported once only."""
     loaded = [word for plugin in plugins for word in ("-p", plugin)]
-    command = ["nice", "-n", "10", python, "-m", "pytest", *QUIET, *loaded, *arguments]
+    with tempfile.TemporaryFile() as output:
+        child = os.fork()
+        if child == 0:
+            _session(root, [*QUIET, *loaded, *arguments], output.fileno())
+        end = time.monotonic() + limit
+        while os.waitpid(child, os.WNOHANG) == (0, 0):
+            if time.monotonic() > end:
+                os.killpg(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                return "HANGS"
+            time.sleep(0.02)
+        output.seek(0)
+        return output.read().decode("utf-8", "replace")
+
+
+def _session(root: Path, arguments: list[str], output: int) -> None:
+    os.setsid()
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.chdir(root)
+    paths = [str(root), str(root / "src"), str(SOURCE)]
+    sys.path[:0] = paths
+    os.environ |= {"PYTHONPATH": os.pathsep.join(paths), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    status = 99
     try:
-        done = subprocess.run(
-            command, cwd=root, env=environment, capture_output=True, text=True, timeout=limit, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return "HANGS"
-    return done.stdout + done.stderr
+        import pytest
+
+        status = int(pytest.main(arguments))
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def preload() -> None:
+    """Import what every session needs, and nothing of the projects under test or of proveout."""
+    for name in ("pytest", "_pytest.junitxml", "coverage", "testmon.pytest_testmon", "msgspec", "hypothesis"):
+        importlib.import_module(name)
+    with contextlib.suppress(ImportError):
+        importlib.import_module("pytest_impacted.plugin")
 
 
 def listed(output: str) -> set[str]:
@@ -126,9 +160,9 @@ class Bench:
         self.database = work / name / "testmondata"
         if not self.database.exists():
             self._prepare(origin)
-        everything = pytest_run(sys.executable, self.root, [*SELECT, *tests], ["pytester"])
+        everything = pytest_run(self.root, [*SELECT, *tests], ["pytester"])
         self.all = listed(everything)
-        clean = pytest_run(sys.executable, self.root, ["-rfE", *NO_OPTIONS, *tests], [])
+        clean = pytest_run(self.root, ["-rfE", *NO_OPTIONS, *tests], [])
         self.already = set(FAILED.findall(clean))
 
     def _prepare(self, origin: Path) -> None:
@@ -142,8 +176,8 @@ class Bench:
             who = ["-c", "user.name=bench", "-c", "user.email=bench@example.org"]
             subprocess.run(["git", *who, *command], cwd=self.root, check=True)
         baseline = ["--testmon", *NO_OPTIONS, *self.tests]
-        pytest_run(sys.executable, self.root, baseline, ["testmon.pytest_testmon"], limit=3600)
-        pytest_run(sys.executable, self.root, [*SELECT, "--impacted", "--base", "HEAD", *self.tests], [HOOKS])
+        pytest_run(self.root, baseline, ["testmon.pytest_testmon"], limit=3600)
+        pytest_run(self.root, [*SELECT, "--impacted", "--base", "HEAD", *self.tests], [HOOKS])
         shutil.copy(self.root / ".testmondata", self.database)
 
     def run(self, count: int, seed: int) -> None:
@@ -171,9 +205,10 @@ class Bench:
         path = self.root / file
         try:
             path.write_text(changed)
-            output = pytest_run(sys.executable, self.root, ["-rfE", *NO_OPTIONS, *self.tests], [])
+            output = pytest_run(self.root, ["-rfE", *NO_OPTIONS, *self.tests], [])
             broken = sorted(set(FAILED.findall(output)) - self.already)
-            chosen = {} if output == "HANGS" else self._selections()
+            ask = None if number % PEER_EVERY == 0 else OWN_AND_TESTMON
+            chosen = {} if output == "HANGS" else self._selections(ask)
         finally:
             path.write_text(original)
         missed = {
@@ -214,20 +249,20 @@ class Bench:
         base = ["--impacted", "--base", "HEAD"]
         testmon = ["--testmon-nocollect"]
         calls = {
-            "proveout": (sys.executable, base, [HOOKS]),
-            "testmon": (sys.executable, testmon, ["testmon.pytest_testmon"]),
-            "proveout and testmon": (sys.executable, [*base, *testmon], ["testmon.pytest_testmon", HOOKS]),
+            "proveout": (base, [HOOKS]),
+            "testmon": (testmon, ["testmon.pytest_testmon"]),
+            "proveout and testmon": ([*base, *testmon], ["testmon.pytest_testmon", HOOKS]),
         }
         if self.peer:
             options = ["--impacted", f"--impacted-module={self.module}", "--impacted-git-mode=unstaged"]
             options += [f"--impacted-tests-dir={self.tests[0]}"]
-            calls["pytest-impacted"] = (self.peer, options, ["pytest_impacted.plugin"])
+            calls["pytest-impacted"] = (options, ["pytest_impacted.plugin"])
         found = {}
-        for name, (python, options, plugins) in calls.items():
+        for name, (options, plugins) in calls.items():
             if only and name not in only:
                 continue
             shutil.copy(self.database, self.root / ".testmondata")
-            output = pytest_run(python, self.root, [*SELECT, *options, *self.tests], plugins)
+            output = pytest_run(self.root, [*SELECT, *options, *self.tests], plugins)
             broken_files = {line.split()[1] for line in output.splitlines() if line.startswith("ERROR ")}
             found[name] = listed(output) | broken_files
         return found
@@ -345,6 +380,20 @@ ACTOR = {
 """A project in which a test reaches a class only inside a Ray actor that imports it by name."""
 
 
+def ray_run(python: str, root: Path, arguments: list[str], plugins: list[str]) -> str:
+    """Output of a pytest process of the interpreter that has ray."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(root), str(SOURCE)]),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    loaded = [word for plugin in plugins for word in ("-p", plugin)]
+    command = [python, "-m", "pytest", *QUIET, *loaded, *arguments]
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
 def actor(work: Path, python: str) -> None:
     """With real Ray: what each selector runs after an edit inside the module that only the actor imports."""
     root = work / "actor"
@@ -356,15 +405,15 @@ def actor(work: Path, python: str) -> None:
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "base"]):
         subprocess.run(["git", *who, *command], cwd=root, check=True)
     testmon, ours = ["testmon.pytest_testmon"], ["testmon.pytest_testmon", HOOKS]
-    first = pytest_run(python, root, ["--impacted", "--testmon", "tests"], ours)
+    first = ray_run(python, root, ["--impacted", "--testmon", "tests"], ours)
     edited = root / "stack/worker.py"
     edited.write_text(edited.read_text().replace("x + 1", "x + 2"))
     database = root / ".testmondata"
     shutil.copy(database, work / "actor.testmondata")
-    alone = pytest_run(python, root, ["--testmon", "-rfE", "tests"], testmon)
+    alone = ray_run(python, root, ["--testmon", "-rfE", "tests"], testmon)
     shutil.copy(work / "actor.testmondata", database)
-    both = pytest_run(python, root, ["--impacted", "--testmon", "-rfE", "tests"], ours)
-    plain = pytest_run(python, root, ["--impacted", "-rfE", "tests"], [HOOKS])
+    both = ray_run(python, root, ["--impacted", "--testmon", "-rfE", "tests"], ours)
+    plain = ray_run(python, root, ["--impacted", "-rfE", "tests"], [HOOKS])
     result = {"first": first[-300:], "testmon": alone[-300:], "both": both[-600:], "plain": plain[-600:]}
     result |= {f"{name}_finds": bool(FAILED.findall(result[name])) for name in ("testmon", "both", "plain")}
     (work / "actor.json").write_text(json.dumps(result))
@@ -396,8 +445,8 @@ def report(work: Path, out: Path) -> None:
             missed = [row for row in rows if row["missed"].get(name)]
             tests = sum(len(row["missed"][name]) for row in missed)
             lines.append(
-                f"| {path.stem} | {rows[0]['tests']} | {len(rows)} | {sum(bool(r['broken']) for r in rows)} "
-                f"| {name} | {tests} ({len(missed)}) | {share:.1%} |"
+                f"| {path.stem} | {rows[0]['tests']} | {len(asked)} | {sum(bool(r['broken']) for r in asked)} "
+                f"| {name} | {tests} ({len(missed)}) | {sum(shares) / len(shares):.1%} |"
             )
     lines += ["", f"Mutations in all: {total}. A mutation under which the suite hangs is left out.", ""]
     if (work / "actor.json").exists():
@@ -443,7 +492,9 @@ def main() -> None:
     mutate.add_argument("--project", required=True, help="NAME=PATH:TESTS[,TESTS]:MODULE[:SOURCES[,SOURCES]]")
     mutate.add_argument("--count", type=int, default=70)
     mutate.add_argument("--seed", type=int, default=1)
-    mutate.add_argument("--peer", default="")
+    mutate.add_argument(
+        "--peer", action="store_true", help="also ask pytest-impacted, which is installed here"
+    )
     mutate.add_argument(
         "--again", default="", help="selectors, by name, to ask again about finished mutations"
     )
@@ -462,6 +513,7 @@ def main() -> None:
         name, _, rest = options.project.partition("=")
         path, tests, module, *narrow = rest.split(":")
         sources = (narrow[0] if narrow else module.replace(".", "/")).split(",")
+        preload()
         bench = Bench(work, name, Path(path), tests.split(","), options.peer, module, sources)
         if options.again:
             bench.again(options.again.split(","), options.seed)
