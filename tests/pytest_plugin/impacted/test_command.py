@@ -19,7 +19,11 @@ def test_json_names_what_changed_and_why_each_test_runs(make, proveout) -> None:
     assert answer.json == {
         "changed": {"p/a.py": "modified"},
         "selected": [
-            {"test": "tests/test_a.py", "because": "p/a.py was modified", "chain": ["tests/test_a.py imports p/a.py"]}
+            {
+                "test": "tests/test_a.py",
+                "because": "p/a.py was modified",
+                "chain": ["tests/test_a.py imports p/a.py"],
+            }
         ],
         "all": False,
         "tests": 2,

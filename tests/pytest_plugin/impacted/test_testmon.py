@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
-
 from tests.pytest_plugin.impacted.conftest import HOOKS, ran
 
 pytest.importorskip("testmon", reason="pytest-testmon is not installed: nothing to combine with")
@@ -41,7 +39,11 @@ def test_a_body_is_left_to_coverage(make) -> None:
     ("edited", "text", "broken"),
     [
         ("tests/data.json", "2", {"tests/test_data.py::test_data"}),
-        ("p/setup.py", "def build():\n    return 2\n", {"tests/test_made.py::test_made", "tests/test_process.py::test_process"}),
+        (
+            "p/setup.py",
+            "def build():\n    return 2\n",
+            {"tests/test_made.py::test_made", "tests/test_process.py::test_process"},
+        ),
     ],
     ids=["data", "code that runs at import"],
 )
@@ -77,7 +79,8 @@ ACTOR = {
     "tests/conftest.py": "import os\nimport pytest\nimport ray\n\n\n@pytest.fixture(scope='session')\ndef cluster():\n"
     "    env = {'env_vars': {'PYTHONPATH': os.getcwd()}}\n"
     "    ray.init(num_cpus=1, include_dashboard=False, runtime_env=env)\n    yield\n    ray.shutdown()\n",
-    "tests/test_remote.py": "from stack.driver import reward\n\n\ndef test_reward(cluster):\n    assert reward(1) == 2\n",
+    "tests/test_remote.py": "from stack.driver import reward\n\n\ndef test_reward(cluster):\n"
+    "    assert reward(1) == 2\n",
     "tests/test_local.py": "def test_local():\n    assert True\n",
 }
 
@@ -86,7 +89,7 @@ ACTOR = {
 def test_an_edit_inside_an_actor_selects_the_tests_that_reach_it_only_there(make) -> None:
     pytest.importorskip("ray", reason="ray is not installed: this test starts a real local cluster")
     repo = make(ACTOR)
-    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": f"{repo.root}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    quiet = {"RAY_USAGE_STATS_ENABLED": "0"}
     assert len(ran(repo.pytest("--impacted", "--testmon", plugins=BOTH, **quiet))) == 2
     database = Path(repo.root, ".testmondata").read_bytes()
     repo.write({"stack/worker.py": ACTOR["stack/worker.py"].replace("x + 1", "x + 2")})
