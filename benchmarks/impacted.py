@@ -3,34 +3,46 @@
 A *mutation* is one seeded edit of one source file. The truth is what fails when every test runs under it. Each
 selector is asked which tests it would run; a failing test that is not among them is a miss.
 
-    python benchmarks/impacted.py mutate --work DIR --project toolz=PATH:TESTS ... --count 70 [--peer PYTHON]
+    python benchmarks/impacted.py mutate --work DIR --project toolz=PATH:TESTS ... --count 70 [--peer]
     python benchmarks/impacted.py tree PATH --work DIR
     python benchmarks/impacted.py actor --work DIR --python PYTHON
     python benchmarks/impacted.py report --work DIR --out docs/benchmarks/impacted.md
 
-Results of finished mutations are kept in DIR and not run again. PYTHON of ``--peer`` has pytest-impacted, that of
-``actor`` has ray, pytest and pytest-testmon.
+Results of finished mutations are kept in DIR and not run again. ``mutate`` needs an environment of its own with
+pytest, pytest-testmon, pytest-impacted (for ``--peer``) and what the tests need; PYTHON has ray, pytest and
+pytest-testmon.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import importlib
 import json
 import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+
+from impacted_actor import actor
+from impacted_report import report
+from impacted_tree import tree
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 QUIET = ["-q", "--tb=no", "--color=no", "--import-mode=importlib"]
 NO_OPTIONS = ["-o", "addopts="]
 SELECT = ["--collect-only", "-o", "addopts="]
 LIMIT = 60
+PEER_EVERY = 4
+"""pytest-impacted builds its graph anew for each call, which takes longer than the tests: ask it for every fourth."""
+OWN_AND_TESTMON = ["proveout", "testmon", "proveout and testmon"]
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?\.py(?:::.*?)?)(?: - .*)?$", re.MULTILINE)
 SWAPS = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.GtE,
@@ -39,25 +51,51 @@ SWAPS = {
 }  # fmt: skip
 
 
-def pytest_run(
-    python: str, root: Path, arguments: list[str], plugins: list[str], limit: float = LIMIT
-) -> str:
-    """Output of one pytest process in ``root``; a run that hangs says so."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(root), str(root / "src"), str(SOURCE)]),
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
+def pytest_run(root: Path, arguments: list[str], plugins: list[str], limit: float = LIMIT) -> str:
+    """Output of one pytest session in ``root``, in a fork of this process so that pytest is imported once only."""
     loaded = [word for plugin in plugins for word in ("-p", plugin)]
-    command = ["nice", "-n", "10", python, "-m", "pytest", *QUIET, *loaded, *arguments]
+    with tempfile.TemporaryFile() as output:
+        child = os.fork()
+        if child == 0:
+            _session(root, [*QUIET, *loaded, *arguments], output.fileno())
+        end = time.monotonic() + limit
+        while os.waitpid(child, os.WNOHANG) == (0, 0):
+            if time.monotonic() > end:
+                os.killpg(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                return "HANGS"
+            time.sleep(0.02)
+        output.seek(0)
+        return output.read().decode("utf-8", "replace")
+
+
+def _session(root: Path, arguments: list[str], output: int) -> None:
+    os.setsid()
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.chdir(root)
+    paths = [str(root), str(root / "src"), str(SOURCE)]
+    sys.path[:0] = paths
+    os.environ |= {"PYTHONPATH": os.pathsep.join(paths), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    status = 99
     try:
-        done = subprocess.run(
-            command, cwd=root, env=environment, capture_output=True, text=True, timeout=limit, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return "HANGS"
-    return done.stdout + done.stderr
+        import pytest
+
+        status = int(pytest.main(arguments))
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def preload() -> None:
+    """Import what every session needs, and nothing of the projects under test or of proveout."""
+    for name in ("pytest", "_pytest.junitxml", "coverage", "testmon.pytest_testmon", "msgspec", "hypothesis"):
+        importlib.import_module(name)
+    with contextlib.suppress(ImportError):
+        importlib.import_module("pytest_impacted.plugin")
 
 
 def listed(output: str) -> set[str]:
@@ -126,9 +164,9 @@ class Bench:
         self.database = work / name / "testmondata"
         if not self.database.exists():
             self._prepare(origin)
-        everything = pytest_run(sys.executable, self.root, [*SELECT, *tests], ["pytester"])
+        everything = pytest_run(self.root, [*SELECT, *tests], ["pytester"])
         self.all = listed(everything)
-        clean = pytest_run(sys.executable, self.root, ["-rfE", *NO_OPTIONS, *tests], [])
+        clean = pytest_run(self.root, ["-rfE", *NO_OPTIONS, *tests], [])
         self.already = set(FAILED.findall(clean))
 
     def _prepare(self, origin: Path) -> None:
@@ -142,8 +180,8 @@ class Bench:
             who = ["-c", "user.name=bench", "-c", "user.email=bench@example.org"]
             subprocess.run(["git", *who, *command], cwd=self.root, check=True)
         baseline = ["--testmon", *NO_OPTIONS, *self.tests]
-        pytest_run(sys.executable, self.root, baseline, ["testmon.pytest_testmon"], limit=3600)
-        pytest_run(sys.executable, self.root, [*SELECT, "--impacted", "--base", "HEAD", *self.tests], [HOOKS])
+        pytest_run(self.root, baseline, ["testmon.pytest_testmon"], limit=3600)
+        pytest_run(self.root, [*SELECT, "--impacted", "--base", "HEAD", *self.tests], [HOOKS])
         shutil.copy(self.root / ".testmondata", self.database)
 
     def run(self, count: int, seed: int) -> None:
@@ -171,9 +209,10 @@ class Bench:
         path = self.root / file
         try:
             path.write_text(changed)
-            output = pytest_run(sys.executable, self.root, ["-rfE", *NO_OPTIONS, *self.tests], [])
+            output = pytest_run(self.root, ["-rfE", *NO_OPTIONS, *self.tests], [])
             broken = sorted(set(FAILED.findall(output)) - self.already)
-            chosen = {} if output == "HANGS" else self._selections()
+            ask = None if number % PEER_EVERY == 0 else OWN_AND_TESTMON
+            chosen = {} if output == "HANGS" else self._selections(ask)
         finally:
             path.write_text(original)
         missed = {
@@ -214,20 +253,20 @@ class Bench:
         base = ["--impacted", "--base", "HEAD"]
         testmon = ["--testmon-nocollect"]
         calls = {
-            "proveout": (sys.executable, base, [HOOKS]),
-            "testmon": (sys.executable, testmon, ["testmon.pytest_testmon"]),
-            "proveout and testmon": (sys.executable, [*base, *testmon], ["testmon.pytest_testmon", HOOKS]),
+            "proveout": (base, [HOOKS]),
+            "testmon": (testmon, ["testmon.pytest_testmon"]),
+            "proveout and testmon": ([*base, *testmon], ["testmon.pytest_testmon", HOOKS]),
         }
         if self.peer:
             options = ["--impacted", f"--impacted-module={self.module}", "--impacted-git-mode=unstaged"]
             options += [f"--impacted-tests-dir={self.tests[0]}"]
-            calls["pytest-impacted"] = (self.peer, options, ["pytest_impacted.plugin"])
+            calls["pytest-impacted"] = (options, ["pytest_impacted.plugin"])
         found = {}
-        for name, (python, options, plugins) in calls.items():
+        for name, (options, plugins) in calls.items():
             if only and name not in only:
                 continue
             shutil.copy(self.database, self.root / ".testmondata")
-            output = pytest_run(python, self.root, [*SELECT, *options, *self.tests], plugins)
+            output = pytest_run(self.root, [*SELECT, *options, *self.tests], plugins)
             broken_files = {line.split()[1] for line in output.splitlines() if line.startswith("ERROR ")}
             found[name] = listed(output) | broken_files
         return found
@@ -248,191 +287,6 @@ def _lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def tree(path: Path, work: Path) -> None:
-    """For every source file of a real tree: selection against an independent walk over ruff's import graph."""
-    from proveout.pytest_plugin.impacted.analysis import analyse
-    from proveout.pytest_plugin.impacted.selection import impact_of
-
-    start = time.perf_counter()
-    analyse(path)
-    first = time.perf_counter() - start
-    start = time.perf_counter()
-    analysis = analyse(path)
-    cached = time.perf_counter() - start
-    tests = {test for test in analysis.graph.tests if test in analysis.table}
-    sources = [name for name in analysis.table if name.endswith(".py") and name not in tests]
-    reach = _ruff_reach(path, tests)
-    missing, slowest, shares, independent = [], 0.0, [], []
-    for name in sources:
-        start = time.perf_counter()
-        found = set(impact_of(analysis, {name: "modified"}).files)
-        slowest = max(slowest, time.perf_counter() - start)
-        expected = reach.get(name, set()) & tests
-        missing += [(name, test) for test in sorted(expected - found)]
-        shares.append(len(found) / len(tests))
-        independent.append(len(expected) / len(tests))
-    edited = sources[len(sources) // 2]
-    result = {
-        "files": len(analysis.table), "python": len([n for n in analysis.table if n.endswith(".py")]),
-        "sources": len(sources), "tests": len(tests), "first": first, "cached": cached, "slowest": slowest,
-        "missing": missing, "share": sum(shares) / len(shares), "imports": sum(independent) / len(independent),
-        "namespace": sum("/__init__" not in n and not (path / n).with_name("__init__.py").exists() for n in sources),
-        "command": _command_seconds(path, edited),
-    }  # fmt: skip
-    (work / "tree.json").write_text(json.dumps(result))
-    print({key: value if key != "missing" else value[:5] for key, value in result.items()})
-
-
-def _command_seconds(path: Path, edited: str) -> float:
-    """Wall seconds of ``proveout impacted --base HEAD`` as a process, after an edit, median of five."""
-    full = path / edited
-    original = full.read_bytes()
-    seconds = []
-    try:
-        for turn in range(5):
-            full.write_bytes(original + b"\n# edit %d\n" % turn)
-            command = [sys.executable, "-m", "proveout", "impacted", "--base", "HEAD", "--json"]
-            start = time.perf_counter()
-            environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-            subprocess.run(command, cwd=path, env=environment, check=True, capture_output=True)
-            seconds.append(time.perf_counter() - start)
-    finally:
-        full.write_bytes(original)
-    return sorted(seconds)[2]
-
-
-def _ruff_reach(path: Path, tests: set[str]) -> dict[str, set[str]]:
-    """Source file to the test modules whose transitive imports reach it, from ``ruff analyze graph``."""
-    command = ["ruff", "analyze", "graph", "--no-cache", "--quiet", "."]
-    done = subprocess.run(command, cwd=path, capture_output=True, text=True, check=True)
-    graph: dict[str, list[str]] = json.loads(done.stdout)
-    reach: dict[str, set[str]] = {}
-    for test in tests:
-        seen, pending = {test}, [test]
-        while pending:
-            name = pending.pop()
-            parents = [str(place / "__init__.py") for place in Path(name).parents]
-            for other in [*graph.get(name, []), *(one for one in parents if one in graph)]:
-                if other not in seen:
-                    seen.add(other)
-                    pending.append(other)
-        for name in seen:
-            reach.setdefault(name, set()).add(test)
-    return reach
-
-
-ACTOR = {
-    "stack/__init__.py": "",
-    "stack/worker.py": "class Worker:\n    def reward(self, x):\n        return x + 1\n",
-    "stack/registry.py": 'WORKERS = {"default": "stack.worker.Worker"}\n',
-    "stack/driver.py": (
-        "import importlib\nimport ray\nfrom stack.registry import WORKERS\n\n\n"
-        "@ray.remote\nclass Host:\n    def __init__(self, name):\n"
-        "        module, _, cls = name.rpartition('.')\n"
-        "        self.inner = getattr(importlib.import_module(module), cls)()\n\n"
-        "    def reward(self, x):\n        return self.inner.reward(x)\n\n\n"
-        "def reward(x):\n    return ray.get(Host.remote(WORKERS['default']).reward.remote(x))\n"
-    ),
-    "tests/conftest.py": (
-        "import os\nimport pytest\nimport ray\n\n\n@pytest.fixture(scope='session')\ndef cluster():\n"
-        "    ray.init(num_cpus=1, include_dashboard=False, runtime_env={'env_vars': "
-        "{'PYTHONPATH': os.getcwd()}})\n    yield\n    ray.shutdown()\n"
-    ),
-    "tests/test_remote.py": "from stack.driver import reward\n\n\ndef test_reward(cluster):\n    assert reward(1) == 2\n",
-    "tests/test_local.py": "def test_local():\n    assert 1 + 1 == 2\n",
-    ".gitignore": "__pycache__/\n.testmondata*\n.proveout/\n",
-}
-"""A project in which a test reaches a class only inside a Ray actor that imports it by name."""
-
-
-def actor(work: Path, python: str) -> None:
-    """With real Ray: what each selector runs after an edit inside the module that only the actor imports."""
-    root = work / "actor"
-    shutil.rmtree(root, ignore_errors=True)
-    for name, text in ACTOR.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    who = ["-c", "user.name=bench", "-c", "user.email=bench@example.org"]
-    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "base"]):
-        subprocess.run(["git", *who, *command], cwd=root, check=True)
-    testmon, ours = ["testmon.pytest_testmon"], ["testmon.pytest_testmon", HOOKS]
-    first = pytest_run(python, root, ["--impacted", "--testmon", "tests"], ours)
-    edited = root / "stack/worker.py"
-    edited.write_text(edited.read_text().replace("x + 1", "x + 2"))
-    database = root / ".testmondata"
-    shutil.copy(database, work / "actor.testmondata")
-    alone = pytest_run(python, root, ["--testmon", "-rfE", "tests"], testmon)
-    shutil.copy(work / "actor.testmondata", database)
-    both = pytest_run(python, root, ["--impacted", "--testmon", "-rfE", "tests"], ours)
-    plain = pytest_run(python, root, ["--impacted", "-rfE", "tests"], [HOOKS])
-    result = {"first": first[-300:], "testmon": alone[-300:], "both": both[-600:], "plain": plain[-600:]}
-    result |= {f"{name}_finds": bool(FAILED.findall(result[name])) for name in ("testmon", "both", "plain")}
-    (work / "actor.json").write_text(json.dumps(result))
-    print(json.dumps(result, indent=1))
-
-
-def report(work: Path, out: Path) -> None:
-    """Write what was measured as Markdown."""
-    lines = [
-        "# Impacted selection",
-        "",
-        "Made by `benchmarks/impacted.py`. A mutation is one seeded edit of one source file; a *miss* is a test that fails",
-        "under it and that the selector leaves out. Shares are means over mutations of the tests that would run.",
-        "",
-        "| Project | Tests | Mutations | of them break a test | Selector | Misses (mutations) | Mean share |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    total = 0
-    for path in sorted(work.glob("*.jsonl")):
-        rows = [json.loads(line) for line in _lines(path)]
-        rows = [row for row in rows if not row["hangs"]]
-        total += len(rows)
-        for name in [*rows[0]["selected"], "run all"]:
-            share = (
-                1.0
-                if name == "run all"
-                else sum(row["selected"][name] / row["tests"] for row in rows) / len(rows)
-            )
-            missed = [row for row in rows if row["missed"].get(name)]
-            tests = sum(len(row["missed"][name]) for row in missed)
-            lines.append(
-                f"| {path.stem} | {rows[0]['tests']} | {len(rows)} | {sum(bool(r['broken']) for r in rows)} "
-                f"| {name} | {tests} ({len(missed)}) | {share:.1%} |"
-            )
-    lines += ["", f"Mutations in all: {total}. A mutation under which the suite hangs is left out.", ""]
-    if (work / "actor.json").exists():
-        one = json.loads((work / "actor.json").read_text())
-        finds = {
-            name: "runs the broken test" if one[f"{name}_finds"] else "misses it"
-            for name in ("testmon", "plain", "both")
-        }
-        lines += [
-            "## An actor (real Ray)", "",
-            "A test reaches a class only inside a Ray actor, which imports it by the name in a registry. The class is broken.", "",
-            "| Selector | |", "|---|---|",
-            f"| `--testmon` alone | {finds['testmon']} |",
-            f"| `--impacted` | {finds['plain']} |",
-            f"| `--impacted --testmon` | {finds['both']} |", "",
-        ]  # fmt: skip
-    if (work / "tree.json").exists():
-        one = json.loads((work / "tree.json").read_text())
-        lines += [
-            "## The real NeMo-RL tree", "",
-            f"{one['files']} files, {one['python']} of them Python, {one['tests']} test modules. For each of the "
-            f"{one['sources']} other Python files ({one['namespace']} of them in directories without `__init__.py`),",
-            "the selection is compared with a walk over `ruff analyze graph` from every test module, with packages added.", "",
-            "| | |", "|---|---|",
-            f"| test modules that the imports reach and the selection lacks | {len(one['missing'])} |",
-            f"| mean share selected / by imports alone | {one['share']:.1%} / {one['imports']:.1%} |",
-            f"| graph of the whole tree, first time / kept | {one['first']:.2f} s / {one['cached']:.3f} s |",
-            f"| selection for one file, slowest | {one['slowest']:.3f} s |",
-            f"| `proveout impacted --base HEAD --json` after an edit, as a process, median of 5 | {one['command']:.2f} s |",
-            "", "Measured on a shared machine with two cores.", "",
-        ]  # fmt: skip
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text("\n".join(lines))
-
-
 def main() -> None:
     """Parse and run one part."""
     parser = argparse.ArgumentParser(
@@ -443,7 +297,9 @@ def main() -> None:
     mutate.add_argument("--project", required=True, help="NAME=PATH:TESTS[,TESTS]:MODULE[:SOURCES[,SOURCES]]")
     mutate.add_argument("--count", type=int, default=70)
     mutate.add_argument("--seed", type=int, default=1)
-    mutate.add_argument("--peer", default="")
+    mutate.add_argument(
+        "--peer", action="store_true", help="also ask pytest-impacted, which is installed here"
+    )
     mutate.add_argument(
         "--again", default="", help="selectors, by name, to ask again about finished mutations"
     )
@@ -462,6 +318,7 @@ def main() -> None:
         name, _, rest = options.project.partition("=")
         path, tests, module, *narrow = rest.split(":")
         sources = (narrow[0] if narrow else module.replace(".", "/")).split(",")
+        preload()
         bench = Bench(work, name, Path(path), tests.split(","), options.peer, module, sources)
         if options.again:
             bench.again(options.again.split(","), options.seed)

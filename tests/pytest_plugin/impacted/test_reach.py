@@ -10,7 +10,9 @@ OTHER = {"tests/test_other.py": "import json\n" + T}
 
 CASES: dict[str, tuple[dict[str, str], str, set[str]]] = {
     "the test itself": ({"tests/test_a.py": T}, "tests/test_a.py", {"tests/test_a.py"}),
-    "an import": ({"p/__init__.py": "", "p/a.py": "", "tests/test_a.py": "from p import a\n" + T}, "p/a.py", {"tests/test_a.py"}),
+    "an import": (
+        {"p/__init__.py": "", "p/a.py": "", "tests/test_a.py": "from p import a\n" + T}, "p/a.py", {"tests/test_a.py"},
+    ),
     "an import of an import": (
         {"p/__init__.py": "", "p/a.py": "", "p/b.py": "import p.a\n", "tests/test_a.py": "from p.b import x\n" + T},
         "p/a.py", {"tests/test_a.py"},
@@ -29,7 +31,8 @@ CASES: dict[str, tuple[dict[str, str], str, set[str]]] = {
     ),
     "a conditional import": (
         {"p/__init__.py": "", "p/a.py": "",
-         "tests/test_a.py": "def test_it():\n    try:\n        from p.a import x\n    except ImportError:\n        pass\n"},
+         "tests/test_a.py":
+         "def test_it():\n    try:\n        from p.a import x\n    except ImportError:\n        pass\n"},
         "p/a.py", {"tests/test_a.py"},
     ),
     "import for types": (
@@ -38,12 +41,14 @@ CASES: dict[str, tuple[dict[str, str], str, set[str]]] = {
         "p/a.py", {"tests/test_a.py"},
     ),
     "import_module of a literal": (
-        {"p/__init__.py": "", "p/a.py": "", "tests/test_a.py": "import importlib\nimportlib.import_module('p.a')\n" + T},
+        {"p/__init__.py": "", "p/a.py": "",
+         "tests/test_a.py": "import importlib\nimportlib.import_module('p.a')\n" + T},
         "p/a.py", {"tests/test_a.py"},
     ),
     "import_module with a literal beginning": (
         {"p/__init__.py": "", "p/kinds/__init__.py": "", "p/kinds/a.py": "",
-         "tests/test_a.py": "import importlib\ndef load(k):\n    return importlib.import_module(f'p.kinds.{k}')\n" + T},
+         "tests/test_a.py":
+         "import importlib\ndef load(k):\n    return importlib.import_module(f'p.kinds.{k}')\n" + T},
         "p/kinds/a.py", {"tests/test_a.py"},
     ),
     "import_module with an unknown beginning": (
@@ -90,7 +95,8 @@ CASES: dict[str, tuple[dict[str, str], str, set[str]]] = {
     ),
     "python -m": (
         {"p/__init__.py": "", "p/__main__.py": "from p import a\n", "p/a.py": "",
-         "tests/test_a.py": "import subprocess, sys\ndef test_it():\n    subprocess.run([sys.executable, '-m', 'p'])\n"},
+         "tests/test_a.py":
+         "import subprocess, sys\ndef test_it():\n    subprocess.run([sys.executable, '-m', 'p'])\n"},
         "p/a.py", {"tests/test_a.py"},
     ),
     "python -c": (
@@ -213,7 +219,9 @@ def test_a_configuration_further_down_selects_what_lies_or_reaches_below_it(make
 
 def test_hooks_of_a_conftest_concern_the_whole_session(make) -> None:
     hook = "def pytest_collection_modifyitems(items):\n    items.reverse()\n"
-    repo = make({"tests/unit/conftest.py": hook, "tests/unit/test_a.py": T, **OTHER}).edit("tests/unit/conftest.py")
+    repo = make({"tests/unit/conftest.py": hook, "tests/unit/test_a.py": T, **OTHER}).edit(
+        "tests/unit/conftest.py"
+    )
     assert repo.selected() == {"tests/unit/test_a.py", "tests/test_other.py"}
 
 
@@ -273,7 +281,9 @@ def test_the_base_is_where_the_branches_parted(make) -> None:
 
 
 def test_a_chain_leads_from_the_test_to_the_change(make) -> None:
-    repo = make({"p/__init__.py": "", "p/a.py": "", "p/b.py": "import p.a\n", "tests/test_a.py": "import p.b\n" + T})
+    repo = make(
+        {"p/__init__.py": "", "p/a.py": "", "p/b.py": "import p.a\n", "tests/test_a.py": "import p.b\n" + T}
+    )
     (one,) = repo.edit("p/a.py").listing().selected
     assert one.because == "p/a.py was modified through p/b.py"
     assert one.chain == ("tests/test_a.py imports p/b.py", "p/b.py imports p/a.py")

@@ -19,8 +19,11 @@ def beyond_coverage(analysis: Analysis, impact: Impact, before: Table) -> set[st
     """Impacted test files that coverage cannot judge; ``before`` is the tree that the changes start from."""
     if impact.everything:
         return set(analysis.graph.tests)
+    at_import = _run_at_import(analysis)
     opaque = {
-        path: how for path, how in impact.changes.items() if not _bodies_only(analysis, path, how, before)
+        path: how
+        for path, how in impact.changes.items()
+        if path in at_import or not _bodies_only(analysis, path, how, before)
     }
     found = set(impact_of(analysis, opaque).files) if opaque else set()
     visible = set(impact.changes) - set(opaque)

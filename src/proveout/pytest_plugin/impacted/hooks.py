@@ -1,4 +1,4 @@
-"""The pytest options of impacted selection: ``--impacted [--base REV]``, ``--impacted-explain``, ``--impacted-rebuild``.
+"""The pytest options of impacted selection: ``--impacted``, ``--base``, ``--impacted-explain``, ``--impacted-rebuild``.
 
 Imports nothing heavy until one of the options is given.
 """
