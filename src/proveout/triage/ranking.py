@@ -14,6 +14,7 @@ _INNER = re.compile(r"RayTaskError\((\w+)\)")
 _DEAD_PID = re.compile(r"Worker PID: (\d+)|\bpid: (\d+)|\(pid=(\d+)[,)]")
 _FILE_PID = re.compile(r"-(\d+)\.(?:err|out|log)$")
 _LINE_PID = re.compile(r"pid=(\d+)")
+_KILLED = re.compile(r"[Kk]illed process (\d+)")
 _RETRY = re.compile(r"(?i)\bretry(?:ing)?\b|will retry|attempt \d+|\bignor(?:ed|ing)\b|\bskipp(?:ed|ing)\b")
 CHAINED = ("cause", "context")
 LATER = 0.35
@@ -141,4 +142,4 @@ def _blame(found: Sorted) -> tuple[set[str], set[str]]:
 def _pid(event: Event, scans: Sequence[LogScan]) -> set[str]:
     named = _FILE_PID.search(scans[event.file].path.name)
     pids = {named[1]} if named else set()
-    return pids | set(_LINE_PID.findall(event.line.source))
+    return pids | set(_LINE_PID.findall(event.line.source)) | set(_KILLED.findall(event.line.text))

@@ -1,0 +1,133 @@
+"""The log model: any bytes, any size, prefixes, several files; and what cannot be read."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proveout.domain.errors import UsageError
+from proveout.triage import provider_constructed, stages_reached, triage
+from proveout.triage.engine import scanner
+from proveout.triage.lines import parse
+from proveout.triage.reader import blocks
+
+CAUSE = b"ModuleNotFoundError: No module named 'nowhere'"
+
+
+def answer(tmp_path, data: bytes, name="run.log"):
+    log = tmp_path / name
+    log.write_bytes(data)
+    return triage([log])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"", b"\n"),
+        (b"\x00\x00", b"\x00\n"),
+        (b"\xff\xfe broken utf-8 \xc3\n", b"\n"),
+        (b"  3%|#  | 1/9 [00:01<00:09]\r 6%|## | 2/9 [00:02<00:08]\r", b"\n"),
+        (b"\x1b[36m(Worker pid=7, ip=10.0.0.3)\x1b[0m ", b"\x1b[32m [repeated 3x across cluster]\x1b[0m\n"),
+        (b"[pod/trainer-0/main] 2026-12-01T10:00:00.123Z [rank3]: ", b"\n"),
+        (b"12: ", b"\n"),
+        (b"x" * 3_000_000 + b" ", b"\n"),
+        (b"a\n" * 400_000, b""),
+    ],
+    ids=["bare", "nul", "utf8", "cr", "ray", "pod", "srun", "long line", "many lines"],
+)
+def test_the_line_is_found_whatever_stands_around_it(tmp_path, before, after):
+    result = answer(tmp_path, before + CAUSE + after)
+    assert result.verdict == "Blocked"
+    assert CAUSE.decode() in result.cause.text
+    assert result.cause.where.line == before.count(b"\n") + 1
+    assert len(result.cause.text) < 2000
+
+
+def test_gzip_is_read_and_a_cut_gzip_as_far_as_it_goes(tmp_path):
+    noise = os.urandom(200_000).hex().encode()
+    whole = gzip.compress(CAUSE + b"\n" + noise)
+    assert answer(tmp_path, whole, "run.log.gz").verdict == "Blocked"
+    assert answer(tmp_path, whole[:100_000], "cut.log.gz").verdict == "Blocked"
+
+
+@pytest.mark.parametrize(
+    ("data", "says"), [(b"", "empty"), (bytes(range(256)) * 400, "not look like a log"), (b"hello\n", "without")]
+)
+def test_logs_that_say_nothing_are_incomplete(tmp_path, data, says):
+    result = answer(tmp_path, data)
+    assert (result.boundary, result.verdict, result.cause) == ("incomplete", "Incomplete", None)
+    assert says in result.undecided_because
+
+
+def test_a_directory_and_a_missing_file_are_usage_errors(tmp_path):
+    for path in (tmp_path, tmp_path / "none.log"):
+        with pytest.raises(UsageError):
+            triage([path])
+    with pytest.raises(UsageError):
+        triage([])
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(b"ok\n" * 1000 + CAUSE + b"\n"))
+    writer.start()
+    result = triage([pipe])
+    writer.join()
+    assert result.cause.where.line == 1001
+
+
+def test_what_is_kept_does_not_grow_with_the_log(tmp_path):
+    log = tmp_path / "run.log"
+    log.write_text("".join(f"ValueError: thing {'abcdefgh'[n % 8] * (n % 97)} broke {n}\n" for n in range(60_000)))
+    scan = scanner().scan(log)
+    assert scan.lines >= 60_000
+    assert len(scan.events) < 100
+
+
+def test_the_earlier_of_two_causes_wins_across_files_by_time(tmp_path):
+    main, other = tmp_path / "run.log", tmp_path / "worker.err"
+    main.write_text("2026-12-01 10:00:09,100 ERROR OSError: [Errno 28] No space left on device\n")
+    other.write_text("2026-12-01 10:00:01,100 ERROR OSError: [Errno 116] Stale file handle\n")
+    assert "Stale" in triage([main, other]).cause.text
+    other.write_text("2026-12-01 10:00:59,100 ERROR OSError: [Errno 116] Stale file handle\n")
+    assert "No space" in triage([main, other]).cause.text
+
+
+@given(st.binary(max_size=600), st.integers(1, 64))
+def test_blocks_hold_every_byte_once_and_count_lines(data, size):
+    import io
+
+    got = list(blocks(io.BytesIO(data), size + 1024))
+    assert b"".join(block.data[block.fresh :] for block in got) == data
+    for block in got:
+        assert data[block.offset : block.offset + len(block.data)] == block.data
+        assert block.line == data[: block.offset].count(b"\n") + 1
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_line(raw):
+    line = parse(raw.replace(b"\n", b""), 1)
+    assert "\x00" not in line.text
+    assert line.repeated >= 1
+
+
+def test_prefixes_give_source_rank_and_time():
+    line = parse(b"(Actor[rank=3] pid=12, ip=10.0.0.2) 2026-12-01 10:00:01,5 [rank3]: hello [repeated 4x across cluster]", 9)
+    assert (line.text, line.rank, line.repeated, line.number) == ("hello", 3, 5, 9)
+    assert "pid=12" in line.source
+    assert line.time is not None
+
+
+def test_stages_and_whether_the_provider_was_built(tmp_path):
+    log = tmp_path / "run.log"
+    log.write_text("Loaded configuration from: x\n▶ Setting up compute cluster...\nValueError: no\n")
+    assert not provider_constructed([log])
+    assert stages_reached([log]) == {"preflight", "ray_start"}
+    log.write_text("(WorkerDict pid=3) Qwen3ForCausalLM contains 1.72B parameters\n")
+    assert provider_constructed([log])
