@@ -15,10 +15,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from triage_corpus import healthy
-
 from proveout.domain.evidence import TriageResult
 from proveout.triage import triage
+from triage_corpus import healthy
 
 BARS = {"boundary": 0.95, "verdict": 0.95, "cause": 0.90}
 

@@ -21,10 +21,9 @@ import threading
 import time
 from pathlib import Path
 
-from triage_corpus import healthy
-
 from proveout.triage.catalog import load
 from proveout.triage.engine import scanner
+from triage_corpus import healthy
 
 MB = 1 << 20
 
@@ -51,7 +50,9 @@ def scan_rate(path: Path) -> float:
 
 def grep_rate(path: Path, scratch: Path) -> float:
     patterns = scratch / "patterns"
-    patterns.write_text("\n".join(as_extended(rule.pattern) for rule in load().rules) + "\n", encoding="utf-8")
+    patterns.write_text(
+        "\n".join(as_extended(rule.pattern) for rule in load().rules) + "\n", encoding="utf-8"
+    )
     begin = processor_seconds(children=True)
     done = subprocess.run(
         ["grep", "-a", "-E", "-c", "-f", str(patterns), str(path)],
@@ -118,14 +119,20 @@ def first_answer(scratch: Path, data: bytes) -> None:
     walls, cpus = [], []
     for _ in range(7):
         begin, cpu = time.perf_counter(), processor_seconds(children=True)
-        subprocess.run([sys.executable, "-m", "proveout", "triage", str(small)], capture_output=True, check=False)
+        subprocess.run(
+            [sys.executable, "-m", "proveout", "triage", str(small)], capture_output=True, check=False
+        )
         walls.append(time.perf_counter() - begin)
         cpus.append(processor_seconds(children=True) - cpu)
-    print(f"first answer on 1 MB from the shell: {min(walls):.2f} s wall, {min(cpus):.2f} s processor (best of 7)")
+    print(
+        f"first answer on 1 MB from the shell: {min(walls):.2f} s wall, {min(cpus):.2f} s processor (best of 7)"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--logs", type=Path, required=True)
     parser.add_argument("--mb", type=int, default=200)
     parser.add_argument("--fifo-gb", type=int, default=0)

@@ -10,7 +10,9 @@ import yaml
 from proveout.triage import triage
 
 HERE = Path(__file__).parent
-CASES = [case for name in ("cases_a.yaml", "cases_b.yaml") for case in yaml.safe_load((HERE / name).read_text())]
+CASES = [
+    case for name in ("cases_a.yaml", "cases_b.yaml") for case in yaml.safe_load((HERE / name).read_text())
+]
 HEALTHY = "".join(
     f"(TaskRunner pid=77) step:{n} - actor/pg_loss:0.0{n % 9} - actor/grad_norm:0.{n % 7} - timing_s/step:{n % 50}.1\n"
     f"(WorkerDict pid=78) generate_sequences memory allocated (GB): 3{n % 9}.10 [repeated 7x across cluster]\n"

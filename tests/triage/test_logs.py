@@ -56,7 +56,8 @@ def test_gzip_is_read_and_a_cut_gzip_as_far_as_it_goes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "says"), [(b"", "empty"), (bytes(range(256)) * 400, "not look like a log"), (b"hello\n", "without")]
+    ("data", "says"),
+    [(b"", "empty"), (bytes(range(256)) * 400, "not look like a log"), (b"hello\n", "without")],
 )
 def test_logs_that_say_nothing_are_incomplete(tmp_path, data, says):
     result = answer(tmp_path, data)
@@ -84,10 +85,12 @@ def test_a_pipe_is_read_to_its_end(tmp_path):
 
 def test_what_is_kept_does_not_grow_with_the_log(tmp_path):
     log = tmp_path / "run.log"
-    log.write_text("".join(f"ValueError: thing {'abcdefgh'[n % 8] * (n % 97)} broke {n}\n" for n in range(60_000)))
+    log.write_text(
+        "".join(f"ValueError: thing {'abcdefgh'[n % 8] * (n % 97)} broke {n}\n" for n in range(60_000))
+    )
     scan = scanner().scan(log)
     assert scan.lines >= 60_000
-    assert len(scan.events) < 100
+    assert len(scan.events) < 200
 
 
 def test_the_earlier_of_two_causes_wins_across_files_by_time(tmp_path):
@@ -99,7 +102,7 @@ def test_the_earlier_of_two_causes_wins_across_files_by_time(tmp_path):
     assert "No space" in triage([main, other]).cause.text
 
 
-@given(st.binary(max_size=600), st.integers(1, 64))
+@given(st.binary(max_size=6000), st.integers(1, 900))
 def test_blocks_hold_every_byte_once_and_count_lines(data, size):
     import io
 
@@ -118,7 +121,10 @@ def test_any_bytes_are_a_line(raw):
 
 
 def test_prefixes_give_source_rank_and_time():
-    line = parse(b"(Actor[rank=3] pid=12, ip=10.0.0.2) 2026-12-01 10:00:01,5 [rank3]: hello [repeated 4x across cluster]", 9)
+    line = parse(
+        b"(Actor[rank=3] pid=12, ip=10.0.0.2) 2026-12-01 10:00:01,5 [rank3]: hello [repeated 4x across cluster]",
+        9,
+    )
     assert (line.text, line.rank, line.repeated, line.number) == ("hello", 3, 5, 9)
     assert "pid=12" in line.source
     assert line.time is not None

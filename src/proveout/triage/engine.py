@@ -19,9 +19,13 @@ from proveout.triage.scan import LogScan, Scanner
 
 
 @lru_cache(maxsize=2)
-def scanner(catalog: Catalog | None = None) -> Scanner:
-    """The scanner of a catalogue, by default of the shipped and the user's rules; built once a process."""
-    return Scanner(catalog if catalog is not None else load())
+def _built(catalog: Catalog) -> Scanner:
+    return Scanner(catalog)
+
+
+def scanner() -> Scanner:
+    """The scanner of the shipped and the user's rules; built once for each catalogue."""
+    return _built(load())
 
 
 def triage(
@@ -72,11 +76,13 @@ def _choose(
     found = answers.found
     best: Candidate | None = answers.alive[0] if answers.alive else None
     reading = numerics.from_log(found.metrics, answers.scans)
-    if best is not None and best.boundary is not Boundary.UNKNOWN and (best.hard or reading is None):
+    stuck = hang.analyse(found.hangs, hang.world_size(answers.scans[0].tail)) if found.hangs else None
+    weak = best is not None and stuck is not None and (best.rule is None or best.rule.strength < 2)
+    known = best is not None and best.boundary is not Boundary.UNKNOWN and not weak
+    if best is not None and known and (best.hard or reading is None):
         return answers.cause(best)
     if reading is not None:
         return answers.reading(reading)
-    stuck = hang.analyse(found.hangs, hang.world_size(answers.scans[0].tail)) if found.hangs else None
     if stuck is not None and not (exit_ is not None and exit_.ok):
         return answers.hang(stuck)
     told = numerics.from_metrics(metrics) if metrics is not None else None

@@ -10,6 +10,7 @@ import msgspec
 
 from proveout.domain.finding import Citation, Where
 from proveout.domain.metrics import MetricTable, Series
+from proveout.triage.catalog import Rule, compile_pattern
 from proveout.triage.scan import Event, LogScan
 
 PROB_ERROR = "token_mult_prob_error"
@@ -50,11 +51,21 @@ def _lasting(event: Event, scans: Sequence[LogScan]) -> bool:
     rule = event.rule
     if rule is None or event.last_offset < scan.tail_offset:
         return False
-    name = re.compile((re.escape(rule.metric) + _FINITE).encode())
+    metric = re.escape(_metric_of(event, rule)).encode()
+    name = re.compile(metric + _FINITE.encode())
     bad = re.compile(
-        (re.escape(rule.metric) + r"['\"]?\s*[:=]\s*['\"]?(?:nan|-?inf)").encode(), re.IGNORECASE
+        metric + rb"['\"]?\s*[:=]\s*['\"]?(?:np\.float\d+\(|tensor\()?[-+]?(?:nan|inf)", re.IGNORECASE
     )
     return name.search(rest) is None or bad.search(rest) is not None
+
+
+def _metric_of(event: Event, rule: Rule) -> str:
+    """The metric's name as the line prints it, without what stands before and after."""
+    found = compile_pattern(rule.pattern).search(event.line.text.encode())
+    name = (
+        re.split(r"['\"]?\s*[:=]", found.group().decode("utf-8", "replace"), maxsplit=1)[0] if found else ""
+    )
+    return name.strip(" _/'\"") or rule.metric
 
 
 def from_metrics(metrics: MetricTable) -> Reading | None:

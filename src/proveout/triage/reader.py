@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import os
 import stat
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, cast
 
 from proveout.domain.errors import UsageError
 
@@ -41,21 +42,41 @@ def open_log(path: Path) -> IO[bytes]:
     except OSError as error:
         raise UsageError(error.strerror or str(error), where=str(path)) from error
     if stat.S_ISREG(mode) and os.pread(stream.fileno(), 2, 0) == _GZIP_MAGIC:
-        return gzip.open(stream, "rb")  # type: ignore[return-value]
+        return cast(IO[bytes], _Gzip(stream))
     return stream
 
 
-def blocks(stream: IO[bytes], size: int = BLOCK) -> Iterator[Block]:
-    """The stream as blocks that end at a line end wherever a line end comes within ``size`` bytes.
+class _Gzip:
+    """A gzip stream that ends where it can no longer be read: what came before still counts."""
 
-    A truncated or corrupt gzip stream ends where it can no longer be read: what came before still counts.
-    """
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = gzip.GzipFile(fileobj=stream)
+
+    def __enter__(self) -> _Gzip:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def read(self, size: int) -> bytes:
+        """At most ``size`` bytes; empty at the end or where the stream is damaged."""
+        got = bytearray()
+        while len(got) < size:
+            try:
+                piece = self._stream.read1(size - len(got))
+            except (EOFError, OSError, zlib.error):
+                break
+            if not piece:
+                break
+            got += piece
+        return bytes(got)
+
+
+def blocks(stream: IO[bytes], size: int = BLOCK) -> Iterator[Block]:
+    """The stream as blocks that end at a line end wherever a line end comes within ``size`` bytes."""
     line, offset, carry, fresh = 1, 0, b"", 0
     while True:
-        try:
-            piece = stream.read(size)
-        except (EOFError, gzip.BadGzipFile, OSError):
-            piece = b""
+        piece = stream.read(size)
         if not piece:
             if len(carry) > fresh:
                 yield Block(carry, line, offset, fresh)

@@ -123,6 +123,10 @@ class _Pass:
         self._last: dict[str, deque[tuple[tuple[str, str], Event]]] = {}
         self._order = 0
         self._before = b""
+        self._looked = 0
+        self._stage = ""
+        self._step: int | None = None
+        self._time: float | None = None
 
     def run(self, stream: IO[bytes]) -> LogScan:
         result = self.result
@@ -211,15 +215,18 @@ class _Pass:
         return sorted(kept, key=lambda event: event.order)
 
     def _where(self, event: Event, block: Block, at: int) -> None:
-        """Stage, step and time just before byte ``at`` of a block."""
-        before = block.data[max(0, at - NEAR) : at]
-        if len(before) < NEAR:
-            before = self._before[-NEAR:] + before
-        event.stage = last_stage(before)
+        """Stage, step and time just before byte ``at`` of a block; only what is new since the last call is read."""
+        size = min(NEAR, block.offset + at - self._looked)
+        before = block.data[max(0, at - size) : at]
+        if len(before) < size:
+            before = self._before[len(before) - size :] + before
+        self._looked = block.offset + at
+        self._stage = last_stage(before) or self._stage
         progress = last_progress(before)
-        event.step = progress[1] if progress else None
-        if event.time is None:
-            event.time = last_time(before[-CHUNK:])
+        if progress is not None:
+            self._step = progress[1]
+        self._time = event.line.time or last_time(before[-CHUNK:]) or self._time
+        event.stage, event.step, event.time = self._stage, self._step, self._time
 
 
 def _pieces(data: bytes, position: int, stop: int, size: int) -> Iterator[tuple[int, int]]:

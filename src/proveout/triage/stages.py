@@ -99,7 +99,7 @@ def _step_at(data: bytes, position: int) -> tuple[int | None, int | None]:
         match = pattern.search(data[position : position + 600])
         if match is not None and match.start() == 0:
             groups = match.groupdict()
-            step, total = groups.get("step"), groups.get("total")
+            step, total = groups.get(b"step"), groups.get(b"total")
             return int(step) if step else None, int(total) if total else None
     return None, None
 

@@ -22,6 +22,7 @@ _CHAIN = {
     "The above exception was the direct cause of the following exception:": "cause",
     "During handling of the above exception, another exception occurred:": "context",
 }
+_CAUGHT = re.compile(r"\b(?:Import of \S+ from \S+ failed|[Oo]ptional (?:import|package|dependency))")
 _GIVE_UP_AFTER = 3000
 _MAX_FRAMES = 200
 
@@ -123,7 +124,8 @@ class Assembler:
         relation = self._relation.pop(source, "")
         trace = Trace(source, line.rank, line.number, last_seen=line.number, relation=relation)
         trace.parent = self._just.get(source) if relation else None
-        trace.ignored = line.number - self._ignored_at.get(source, -9) <= 2
+        caught = _CAUGHT.search(line.text) is not None
+        trace.ignored = caught or line.number - self._ignored_at.get(source, -9) <= 2
         self._just.pop(source, None)
         self.open[source] = trace
         return trace
