@@ -85,9 +85,14 @@ def test_the_json_object_has_exactly_the_published_keys(log):
     done = CliRunner().invoke(command, [str(log), "--json"], standalone_mode=False)
     data = json.loads(done.output)
     assert list(data) == [
-        "boundary", "subkind", "stage", "verdict", "confidence", "cause", "aftermath", "noise", "remedy", "undecided_because",
+        "boundary", "subkind", "stage", "verdict", "confidence",
+        "cause", "aftermath", "noise", "remedy", "undecided_because",
     ]  # fmt: skip
-    assert data["cause"] == {"file": str(log), "line": 1, "text": "OSError: [Errno 28] No space left on device"}
+    assert data["cause"] == {
+        "file": str(log),
+        "line": 1,
+        "text": "OSError: [Errno 28] No space left on device",
+    }
     assert done.return_value == 3
 
 
@@ -100,7 +105,9 @@ def test_secrets_are_not_cited(log):
 def test_rules_and_one_line_are_explained(log):
     listed = CliRunner().invoke(command, ["--rules", "--json"], standalone_mode=False)
     assert {rule["id"] for rule in json.loads(listed.output)} == {rule.id for rule in load().rules}
-    why = CliRunner().invoke(command, ["--why", "OSError: [Errno 28] No space left on device"], standalone_mode=False)
+    why = CliRunner().invoke(
+        command, ["--why", "OSError: [Errno 28] No space left on device"], standalone_mode=False
+    )
     assert "env-disk-full" in why.output
     by_number = CliRunner().invoke(command, [str(log), "--why", "1"], standalone_mode=False)
     assert "SETUP COMPLETE" in by_number.output
@@ -134,7 +141,8 @@ def test_wrong_labels_lines_and_user_rules_are_usage_errors(log, tmp_path, monke
         learn([log], "trainer", cause="99")
     mine.mkdir(exist_ok=True)
     (mine / "bad.yaml").write_text(
-        "rules:\n- {id: a, pattern: x y z, explanation: e, source: s, positives: [nope], negatives: [{line: n, why: w}]}\n"
+        "rules:\n- {id: a, pattern: x y z, explanation: e, source: s, positives: [nope],"
+        " negatives: [{line: n, why: w}]}\n"
     )
     load.cache_clear()
     with pytest.raises(UsageError, match="does not match its positive"):
