@@ -224,11 +224,11 @@ class Bench:
             "missed": {name: tests for name, tests in missed.items() if tests},
         }  # fmt: skip
 
-    def again(self, names: list[str], seed: int) -> None:
-        """Ask the named selectors once more about every finished mutation; what fails under it is kept."""
+    def again(self, names: list[str], count: int, seed: int) -> None:
+        """Ask the named selectors once more about the first ``count`` mutations; what fails under each is kept."""
         rows = [json.loads(line) for line in _lines(self.results)]
         for row in rows:
-            if row["hangs"]:
+            if row["hangs"] or row["number"] >= count:
                 continue
             file, original, changed = self._mutation(random.Random(f"{self.name}-{seed}-{row['number']}"))
             assert file == row["file"], (file, row["file"])
@@ -321,7 +321,7 @@ def main() -> None:
         preload()
         bench = Bench(work, name, Path(path), tests.split(","), options.peer, module, sources)
         if options.again:
-            bench.again(options.again.split(","), options.seed)
+            bench.again(options.again.split(","), options.count, options.seed)
         else:
             bench.run(options.count, options.seed)
     elif options.part == "tree":

@@ -25,6 +25,10 @@ CASES: dict[str, tuple[dict[str, str], str, set[str]]] = {
         {"ns/deep/a.py": "", "ns/b.py": "from ns.deep import a\n", "tests/test_a.py": "import ns.b\n" + T},
         "ns/deep/a.py", {"tests/test_a.py"},
     ),
+    "a package of a namespace that starts where nothing says": (
+        {"third/ns/p/__init__.py": "", "third/ns/p/a.py": "", "tests/test_a.py": "import ns.p.a\n" + T},
+        "third/ns/p/a.py", {"tests/test_a.py"},
+    ),
     "a relative import": (
         {"p/__init__.py": "", "p/a.py": "", "p/q/__init__.py": "", "p/q/b.py": "from .. import a\n",
          "tests/test_a.py": "import p.q.b\n" + T}, "p/a.py", {"tests/test_a.py"},

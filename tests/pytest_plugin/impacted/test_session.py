@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -49,6 +50,15 @@ def test_an_edit_that_is_taken_back_leaves_what_passed_before_to_run_once(make) 
     repo = make(PROJECT)
     repo.pytest("--impacted")
     assert ran(repo.edit("p/a.py").write({"p/a.py": PROJECT["p/a.py"]}).pytest("--impacted")) == {}
+
+
+def test_tests_that_nothing_concerned_move_on_with_the_tree(make) -> None:
+    repo = make(PROJECT)
+    repo.pytest("--impacted")
+    repo.edit("p/a.py").pytest("--impacted")
+    state = json.loads((repo.root / ".proveout/impacted/state.json").read_text())
+    assert len(state["snapshots"]) == 1
+    assert {outcome for outcome, _ in state["tests"].values()} == {"passed"}
 
 
 def test_tests_left_out_by_k_stay_to_be_run(make) -> None:
@@ -188,6 +198,14 @@ def test_git_is_never_told_anything(make) -> None:
     repo.pytest("--impacted")
     assert (repo.root / ".git/index").read_bytes() == index
     assert repo.git("status", "--porcelain").split() == ["M", "p/a.py"]
+
+
+def test_a_directory_that_cannot_be_written_is_said_and_everything_runs(make) -> None:
+    repo = make(PROJECT).write({".proveout/impacted": "a file in the way"})
+    for _ in range(2):
+        done = repo.pytest("--impacted")
+        assert set(ran(done)) == A | B
+        assert "outcomes could not be saved" in done.stdout
 
 
 def test_a_session_below_the_top_of_the_repository(make) -> None:

@@ -45,10 +45,6 @@ class Selector:
         self.seen, self.outcomes = Seen(), Outcomes()
         self.combined = testmon.selecting(config)
         self.saved = True
-        arguments = [str(argument) for argument in config.args]
-        self._partial = {
-            self._file(Path(argument.partition("::")[0])) for argument in arguments if "::" in argument
-        }
         self._sees_all = not (config.getoption("lf", False) or config.getoption("override_ini", None))
 
     def _file(self, path: Path) -> str | None:
@@ -113,13 +109,13 @@ class Selector:
         return (yield)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note which files were collected to the end."""
+        """Note which files were collected to the end; for a node id pytest reports only failures."""
         name = self._name(report.nodeid) if report.nodeid else None
         if name is None or "::" in name or not (self.root / name).is_file():
             return
         if report.failed:
             self.seen.collected[name] = False
-        elif report.passed and self._sees_all and name not in self._partial:
+        elif report.passed and self._sees_all:
             self.seen.collected.setdefault(name, True)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
