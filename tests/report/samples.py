@@ -246,4 +246,11 @@ HOSTILE = report(
     evidence=(Citation(what="</details><script>alert(1)</script>", text="[link](http://x) *star* \u202e"),),
 )
 
-SAMPLES = {"pass": PASS, "fail": FAIL, "against": AGAINST, "blocked": BLOCKED, "incomplete": INCOMPLETE, "hostile": HOSTILE}
+SAMPLES = {
+    "pass": PASS,
+    "fail": FAIL,
+    "against": AGAINST,
+    "blocked": BLOCKED,
+    "incomplete": INCOMPLETE,
+    "hostile": HOSTILE,
+}

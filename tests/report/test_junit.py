@@ -77,8 +77,11 @@ def test_a_failing_step_is_counted_once() -> None:
 def test_skipped_and_not_requested_are_skipped_with_their_reason() -> None:
     skipped = StepResult(id="s", coverage=SMOKE, verdict=Verdict.SKIPPED, reason="it needs x")
     root = parsed(report(Verdict.BLOCKED, steps=(skipped,)))
-    said = {case.get("classname"): case.find("skipped").get("message") for case in root.iter("testcase")
-            if case.find("skipped") is not None}
+    said = {
+        case.get("classname"): case.find("skipped").get("message")
+        for case in root.iter("testcase")
+        if case.find("skipped") is not None
+    }
     assert said == {
         "proveout.bench.level0": "Skipped: it needs x",
         "proveout.verl.level0": "Not requested: no checkout",
@@ -100,7 +103,7 @@ def test_a_run_without_steps_has_a_case_with_the_runs_verdict() -> None:
 
 
 def test_a_passing_run_has_a_passing_case() -> None:
-    assert list(one(PASS))[0].tag == "properties"
+    assert next(iter(one(PASS))).tag == "properties"
     assert one(PASS).find("skipped") is None
 
 

@@ -20,7 +20,9 @@ SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "report.json"
 def without_own_files(page: str) -> str:
     """The page without its style and script, which are files of their own, and their digests."""
     page = re.sub(r"sha256-[A-Za-z0-9+/=]+", "sha256-of-own-file", page)
-    return re.sub(r"<(style|script)>\n?(?::root|\"use strict\").*?</\1>", r"<\1>own file</\1>", page, flags=re.DOTALL)
+    return re.sub(
+        r"<(style|script)>\n?(?::root|\"use strict\").*?</\1>", r"<\1>own file</\1>", page, flags=re.DOTALL
+    )
 
 
 @pytest.mark.parametrize("form", sorted(FORMATS))

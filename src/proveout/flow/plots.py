@@ -37,6 +37,7 @@ def plots(
     attempt: AttemptResult,
     table: MetricTable,
     baseline: MetricTable | None,
+    *,
     share: int = 1,
 ) -> Iterator[PlotSeries]:
     """The plotted series of one attempt, and of ``baseline`` under the same tags.

@@ -7,6 +7,7 @@ import os
 import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -19,7 +20,9 @@ _STEERING = re.compile(
     r"|[\ud800-\udfff\ufffe\uffff]"
 )
 _HOME = re.compile(r"(?<![\w.-])/(?:root|(?:home|Users)/[^/\s'\":,;)\]]+)(?=[/\s'\":,;)\]]|$)")
-_EMAIL = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}")
+_EMAIL = re.compile(
+    r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"
+)
 _LOGIN = re.compile(r"(?<![\w@/.])[a-z_][a-z0-9_-]{0,31}@(?=\[host\])")
 _PRIVATE_ADDRESS = re.compile(
     r"(?<![\d.])(?:10\.\d{1,3}|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.\d{1,3}\.\d{1,3}(?![\d.]*\d)"
@@ -31,7 +34,9 @@ _NAMED_HOST = re.compile(
 )
 _CLOUD_HOST = re.compile(r"\bip-\d{1,3}(?:-\d{1,3}){3}(?:\.[\w.-]+)?\b")
 _EVENT_FILE = re.compile(r"(events\.out\.tfevents\.\d{9,}\.)(.+?)(?=\.\d+\.\d+\b|[\s'\",;:)\]]|$)")
-_SHARED_NAMES = frozenset({"root", "user", "admin", "ubuntu", "debian", "runner", "build", "test", "localhost"})
+_SHARED_NAMES = frozenset(
+    {"root", "user", "admin", "ubuntu", "debian", "runner", "build", "test", "localhost"}
+)
 _SHORTEST_NAME = 4
 _SHORTEST_SECRET = 8
 
@@ -77,7 +82,7 @@ def redactor(
         text = _EMAIL.sub("[e-mail]", _LOGIN.sub("[user]@", text))
         return users.sub("[user]", text) if users is not None else text
 
-    return clean
+    return lru_cache(maxsize=4096)(clean)
 
 
 def _known_values(env: Mapping[str, str]) -> re.Pattern[str] | None:
@@ -87,7 +92,9 @@ def _known_values(env: Mapping[str, str]) -> re.Pattern[str] | None:
 
 
 def _whole_words(names: Iterable[str]) -> re.Pattern[str] | None:
-    told = [name for name in dict.fromkeys(names) if len(name) >= _SHORTEST_NAME and name not in _SHARED_NAMES]
+    told = [
+        name for name in dict.fromkeys(names) if len(name) >= _SHORTEST_NAME and name not in _SHARED_NAMES
+    ]
     return re.compile(r"(?<![\w-])(?:" + "|".join(map(re.escape, told)) + r")(?![\w-])") if told else None
 
 

@@ -28,7 +28,11 @@ def _rest(report: Report) -> Iterator[tuple[str, str, str]]:
         if step.verdict is not Verdict.PASS:
             yield kind, f"{step.coverage}: {step.verdict.value}", step.reason or _cause(step.attempts)
         for attempt in step.attempts[:-1]:
-            yield "warning", f"{step.coverage}: attempt {attempt.number}", f"{attempt.verdict.value}, {attempt.exit}"
+            yield (
+                "warning",
+                f"{step.coverage}: attempt {attempt.number}",
+                f"{attempt.verdict.value}, {attempt.exit}",
+            )
         for attempt in step.attempts[-1:]:
             yield from (_finding(finding, str(step.coverage)) for finding in attempt.findings)
     yield from (_finding(finding, "before the run") for finding in report.findings)

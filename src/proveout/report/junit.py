@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterable
-from xml.etree import ElementTree  # noqa: S405 - written only, never parsed
+from xml.etree import ElementTree
 
 from proveout.domain.evidence import AttemptResult, StepResult
 from proveout.domain.finding import Severity

@@ -20,9 +20,9 @@ from proveout.report.html.view import Limits, page
 LARGEST = 1_000_000
 LIMITS = (
     Limits(),
-    Limits(points=60, items=100, excerpt=15),
-    Limits(points=24, items=30, excerpt=9),
-    Limits(points=0, items=10, excerpt=5, steps=60),
+    Limits(all_points=4_000, series=120, items=60, excerpt=15),
+    Limits(points=0, items=20, excerpt=5, steps=100),
+    Limits(points=0, items=4, excerpt=1, steps=40),
 )
 
 

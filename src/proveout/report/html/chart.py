@@ -11,6 +11,7 @@ from proveout.domain.report import PlotSeries
 
 WIDTH, HEIGHT = 440.0, 190.0
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 12.0, 14.0, 26.0
+DOTTED = 30
 
 
 class Tick(msgspec.Struct, frozen=True):
@@ -141,20 +142,16 @@ def _line(
     *,
     several: bool,
 ) -> Line:
-    parts: list[list[str]] = [[]]
+    parts: list[list[tuple[float, float]]] = [[]]
     for i in at:
         value = one.values[i]
         if value is None:
             parts.append([])
         else:
-            parts[-1].append(f"{x(one.steps[i])} {y(value)}")
-    path = " ".join("M" + " L".join(part) for part in parts if len(part) > 1)
-    few = len(at) <= 30
-    dots = tuple(
-        (x(one.steps[i]), y(value))
-        for i in at
-        if (value := one.values[i]) is not None and (few or [f"{x(one.steps[i])} {y(value)}"] in parts)
-    )
+            parts[-1].append((x(one.steps[i]), y(value)))
+    path = " ".join("M" + " L".join(f"{a} {b}" for a, b in part) for part in parts if len(part) > 1)
+    dotted = parts if len(at) <= DOTTED else [part for part in parts if len(part) == 1]
+    dots = tuple(point for part in dotted for point in part)
     return Line(name=_name(one, several=several), role=one.role, path=path, dots=dots)
 
 
@@ -193,7 +190,10 @@ def _labels(ticks: Iterable[float], step: float) -> list[str]:
     largest = max((abs(tick) for tick in ticks), default=1.0)
     if largest >= 1e5 or largest < 1e-3:
         digits = math.floor(math.log10(largest)) - math.floor(math.log10(step)) + _quarter(step)
-        return [f"{tick:.{max(0, digits)}e}".replace("e-0", "e-").replace("e+0", "e") if tick else "0" for tick in ticks]
+        return [
+            f"{tick:.{max(0, digits)}e}".replace("e-0", "e-").replace("e+0", "e") if tick else "0"
+            for tick in ticks
+        ]
     decimals = max(0, -math.floor(math.log10(step))) + _quarter(step)
     return [f"{tick:.{decimals}f}" for tick in ticks]
 
@@ -207,7 +207,7 @@ def _step_ticks(low: int, high: int) -> list[int]:
     if low == high:
         return [low]
     stride = max(1, round(round_step((high - low) / 5)))
-    inner = [step for step in range(math.ceil(low / stride) * stride, high + 1, stride)]
+    inner = list(range(math.ceil(low / stride) * stride, high + 1, stride))
     return inner if len(inner) > 1 else [low, high]
 
 
@@ -216,7 +216,11 @@ def _summary(one: PlotSeries, *, several: bool) -> str:
     name = f"{_name(one, several=several)}: "
     if not finite:
         return f"{name}no finite value"
-    way = number(one.values[0]) if len(one.values) == 1 else f"{number(one.values[0])} → {number(one.values[-1])}"
+    way = (
+        number(one.values[0])
+        if len(one.values) == 1
+        else f"{number(one.values[0])} → {number(one.values[-1])}"
+    )
     ends = (one.values[0], one.values[-1])
     inside = {min(finite), max(finite)} <= set(ends)
     span = "" if inside else f" ({number(min(finite))} to {number(max(finite))})"

@@ -31,9 +31,15 @@ _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTICE: 2}
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of each kind a page holds: points a series, list items, lines of a log excerpt, steps in full."""
+    """How much of each kind a page holds.
+
+    Points of one series and of all, series that are plotted at all (those of steps that did not pass come
+    first), items of one list, lines of a log excerpt, steps.
+    """
 
     points: int = 200
+    all_points: int = 10_000
+    series: int = 240
     items: int = 400
     excerpt: int = 40
     steps: int = 400
@@ -123,6 +129,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     deliverables: tuple[tuple[Deliverable, Badge, tuple[StepView, ...]], ...]
     steps: tuple[StepView, ...]
     left_steps: int
+    left_plots: int
     config: Some
     baseline: str
     levels: Some
@@ -138,7 +145,26 @@ class _Builder:
 
     def __init__(self, report: Report, limits: Limits) -> None:
         self._report, self._limits = report, limits
+        self._plotted = self._chosen_plots()
+        self._points = min(limits.points, limits.all_points // max(1, sum(map(len, self._plotted.values()))))
         self._root = report.run.directory.rstrip("/") + "/" if report.run is not None else ""
+
+    def _chosen_plots(self) -> dict[str, list[PlotSeries]]:
+        """Series by step id, as many steps as fit."""
+        if not self._limits.points:
+            return {}
+        by_step: dict[str, list[PlotSeries]] = {}
+        for one in self._report.plots:
+            if one.steps:
+                by_step.setdefault(one.step_id, []).append(one)
+        passed = {step.id for step in self._report.steps if step.verdict is Verdict.PASS}
+        chosen: dict[str, list[PlotSeries]] = {}
+        left = self._limits.series
+        for step_id in sorted(by_step, key=passed.__contains__):
+            left -= len(by_step[step_id])
+            if left >= 0:
+                chosen[step_id] = by_step[step_id]
+        return chosen
 
     def page(self) -> Page:
         report = self._report
@@ -162,6 +188,7 @@ class _Builder:
             ),
             steps=tuple(steps.values()),
             left_steps=len(report.steps) - len(chosen),
+            left_plots=len({one.step_id for one in report.plots if one.steps}) - len(self._plotted),
             config=self._some(report.config_diff),
             baseline=report.baseline,
             levels=self._some([(row, _asked(row)) for row in _asked_first(report.levels)]),
@@ -196,16 +223,13 @@ class _Builder:
             badge=badge(step.verdict),
             reason=self.short(step.reason),
             attempts=tuple(self._attempt(at, attempt) for attempt in step.attempts),
-            charts=tuple(self._charts(at, [one for one in self._report.plots if one.step_id == step.id])),
+            charts=tuple(self._charts(at, self._plotted.get(step.id, ()))),
         )
 
     def _charts(self, at: int, series: Sequence[PlotSeries]) -> Iterable[Chart]:
-        if not self._limits.points:
-            return
         for place, title in enumerate(dict.fromkeys(one.plot or one.tag for one in series)):
-            of_plot = [one for one in series if (one.plot or one.tag) == title and one.steps]
-            if of_plot:
-                yield chart(f"plot-{at + 1}-{place + 1}", title, of_plot, self._limits.points)
+            of_plot = [one for one in series if (one.plot or one.tag) == title]
+            yield chart(f"plot-{at + 1}-{place + 1}", title, of_plot, self._points)
 
     def _attempt(self, at: int, attempt: AttemptResult) -> AttemptView:
         phases = self._report.timeline.get(attempt.directory, ())
