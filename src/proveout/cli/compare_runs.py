@@ -21,7 +21,9 @@ def show(found: RunComparison, form: str) -> None:
     if form == "json":
         options.echo_json(_document(found))
     elif form == "markdown":
-        click.echo("\n".join(_markdown(found)))
+        from proveout.report.clean import redactor
+
+        click.echo(redactor()("\n".join(_markdown(found))))
     else:
         _text(found)
 
@@ -43,15 +45,17 @@ def _document(found: RunComparison) -> dict[str, object]:
 def _text(found: RunComparison) -> None:
     from proveout.cli.compare import show_metrics
 
+    from proveout.report.clean import plain
+
     click.echo(f"{found.run}: {found.verdict}{_of(found.change)}")
     click.echo(f"baseline {found.baseline}: {found.baseline_verdict}{_of(found.baseline_change)}")
     for step in found.steps:
         click.echo(
-            f"\n{step.standing}: {step.coverage}: {_verdicts(step)}" + (f" - {step.why}" * bool(step.why))
+            f"\n{step.standing}: {step.coverage}: {_verdicts(step)}" + (f" - {plain(step.why)}" if step.why else "")
         )
         for name, differences in (("configuration", step.config), ("environment", step.environment)):
             for line in _lines(differences):
-                click.echo(f"  {name}: {line}")
+                click.echo(f"  {name}: {plain(line)}")
         if step.metrics is not None:
             show_metrics(step.metrics)
 
