@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 export HF_HUB_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
 
-.PHONY: prove test lint clean
+.PHONY: prove test lint docs clean
 
 prove: $(VENV)/.ready
 	$(BIN)/proveout run
@@ -19,6 +19,14 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(VENV)/.docs-ready
+	$(BIN)/python docs/generate.py --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+$(VENV)/.docs-ready: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
+
 # torch comes first and by pip alone: other packages would draw another build of it.
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("proveout needs Python 3.11 or newer; give one with PYTHON=...") if sys.version_info < (3, 11) else None'
@@ -28,4 +36,4 @@ $(VENV)/.ready: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

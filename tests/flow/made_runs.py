@@ -10,14 +10,16 @@ from proveout.domain.checkout import Checkout
 from proveout.domain.evidence import AttemptResult, End, ExitRecord, TriageResult
 from proveout.domain.files import write_json
 from proveout.domain.finding import Boundary, Finding, Severity
-from proveout.domain.step import Command, Coverage, Plan, Step
+from proveout.domain.step import Command, Coverage, Plan, Source, Step
 from proveout.domain.verdict import Verdict
 from proveout.store.runs import Run, create
 
 METRICS = {"train/reward": (0.2, 0.4, 0.6), "timing/train/total_step_time": (2.0, 2.0, 2.0)}
 
 
-def a_step(*words: str, loop: str = "bench", level: int = 0, variant: str = "grpo") -> Step:
+def a_step(
+    *words: str, loop: str = "bench", level: int = 0, variant: str = "grpo", metrics: tuple[Source, ...] = ()
+) -> Step:
     return Step(
         id=f"{loop}-L{level}-{variant}",
         coverage=Coverage(loop=loop, level=level, variant=variant),
@@ -25,6 +27,8 @@ def a_step(*words: str, loop: str = "bench", level: int = 0, variant: str = "grp
         claim="updates completed",
         command=Command(argv=("python", "-m", "loop", *words)),
         planned_steps=3,
+        metrics=metrics,
+        config=Source(format="json", path="config.json"),
     )
 
 

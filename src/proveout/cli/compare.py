@@ -54,6 +54,7 @@ def _tolerances(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write RUN's metrics as a golden file, every digit, with the tolerances given.",
 )
+@click.option("--format", "form", type=click.Choice(("text", "markdown")), default="text", show_default=True)
 @options.state_dir
 @options.as_json
 def command(
@@ -64,16 +65,21 @@ def command(
     tolerances: dict[str, Tolerance],
     step: str | None,
     save_golden: Path | None,
+    form: str,
     state_dir: Path | None,
     as_json: bool,
 ) -> int:
-    """Compare the metrics of RUN with those of BASELINE.
+    """Compare RUN with BASELINE.
+
+    Two runs are compared step by step: verdicts, metrics, resolved configuration and environment, and whether a
+    failure is new, pre-existing, flaky (both verdicts for the same code) or the environment's.
 
     Each is a run (its name, a prefix, a path, or latest), a metrics.json, a golden file, an event file or a
     directory of them. Without tolerances values must be equal. Lengths may differ: steps and tags that one side
     lacks are named, and count as a difference unless they measure the machine (timing, memory).
 
-    Exit status: 0 within tolerance (or golden file written), 1 different, 2 wrong usage.
+    Exit status: 0 within tolerance and no step worse or undecided (or golden file written), 1 different, 2 wrong
+    usage.
     """
     from proveout.domain.errors import UsageError
     from proveout.judge.compare import compare_tables
@@ -86,6 +92,10 @@ def command(
         default = Tolerance(rtol=rtol, atol=atol)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    if form != "text" and as_json:
+        raise click.UsageError("--json and --format exclude each other")
+    if baseline is not None and save_golden is None and _is_run(run) and _is_run(baseline):
+        return _two_runs(run, baseline, (tolerances, default), step, state_dir, "json" if as_json else form)
     ours = _resolve(run, step, state_dir)
     if not ours.table.series:
         raise UsageError("no series to compare", where=run)
@@ -97,9 +107,36 @@ def command(
     theirs = _resolve(baseline, step, state_dir)
     found = compare_tables(ours.table, theirs.table, theirs.tolerances | tolerances, default)
     if as_json:
-        click.echo(_document(found))
+        options.echo_json(metrics_document(found))
+    elif form == "markdown":
+        from proveout.cli.compare_runs import metrics_as_markdown
+
+        click.echo("\n".join(metrics_as_markdown(found)))
     else:
-        _show(found)
+        show_metrics(found)
+    return 0 if found.ok else 1
+
+
+def _is_run(name: str) -> bool:
+    path = Path(name)
+    return not path.exists() or (path / "plan.json").exists()
+
+
+def _two_runs(
+    run: str,
+    baseline: str,
+    tolerances: tuple[dict[str, Tolerance], Tolerance],
+    step: str | None,
+    state_dir: Path | None,
+    form: str,
+) -> int:
+    from proveout.cli.compare_runs import show
+    from proveout.flow.comparing import compare_runs
+    from proveout.store.runs import find, runs_root
+
+    root = runs_root(state_dir)
+    found = compare_runs(find(root, run), find(root, baseline), *tolerances, step)
+    show(found, form)
     return 0 if found.ok else 1
 
 
@@ -134,20 +171,21 @@ def _resolve(name: str, step: str | None, state_dir: Path | None) -> MetricFile:
     return read_metric_file(latest[chosen].metrics)
 
 
-def _document(found: Comparison) -> str:
+def metrics_document(found: Comparison) -> dict[str, object]:
+    """A comparison as plain data."""
     import msgspec
 
     tags = [msgspec.to_builtins(tag) | {"ok": tag.ok} for tag in found.tags]
-    document = {
+    return {
         "ok": found.ok,
         "tags": tags,
         "only_run": found.only_run,
         "only_baseline": found.only_baseline,
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
 
 
-def _show(found: Comparison) -> None:
+def show_metrics(found: Comparison) -> None:
+    """Print a comparison as a table, with what differs below."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import click
 
@@ -14,6 +15,8 @@ from proveout import __version__
 from proveout.cli.commands import COMMANDS
 from proveout.domain.errors import BlockedError, ProveoutError, nearest
 from proveout.domain.verdict import EXIT_STATUS, EXIT_USAGE, Verdict
+
+WITHOUT_SETTINGS = frozenset({"init", "skill"})
 
 
 class LazyGroup(click.Group):
@@ -42,11 +45,17 @@ class LazyGroup(click.Group):
 
 @click.command(cls=LazyGroup, name="proveout")
 @click.version_option(__version__, prog_name="proveout")
-def root() -> None:
+@click.pass_context
+def root(ctx: click.Context) -> None:
     """Run a change to an RL post-training stack inside real RL loops and judge it from evidence.
 
     Exit status: 0 Pass, 1 Fail, 2 wrong usage or configuration, 3 Blocked, 4 incomplete or interrupted.
     """
+    name = ctx.invoked_subcommand
+    if name is not None and name not in WITHOUT_SETTINGS and Path("proveout.toml").is_file():
+        from proveout.cli.settings import defaults
+
+        ctx.default_map = defaults(Path.cwd(), name, ctx)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from proveout.domain.finding import Finding, Severity, Where
 from proveout.plan.git import git, names, shown
 from proveout.plan.patch import LARGEST_DIRTY, working_patch
 
-_LANDMARKS = {
+LANDMARKS = {
     "bridge": "src/megatron/bridge",
     "mcore": "megatron/core",
     "nemo-rl": "nemo_rl",
@@ -48,9 +48,9 @@ def _directory(role: str, value: str, source: str) -> Path:
         raise UsageError(f"{value} {reason}", where=source) from error
     if not path.is_dir():
         raise UsageError(f"{value} is not a directory", where=source)
-    if not (path / _LANDMARKS[role]).is_dir() and not (path / "HEAD").is_file():
+    if not (path / LANDMARKS[role]).is_dir() and not (path / "HEAD").is_file():
         raise UsageError(
-            f"{value} is no {role} checkout: it has no {_LANDMARKS[role]}",
+            f"{value} is no {role} checkout: it has no {LANDMARKS[role]}",
             where=source,
             remedy=f"give the root of a {role} source tree",
         )
