@@ -35,6 +35,10 @@ class Batch:
         """The sequences at ``index`` (int64 [b])."""
         return Batch(**{item.name: getattr(self, item.name)[index] for item in fields(self)})
 
+    def to(self, device: str) -> Batch:
+        """The same on ``device``."""
+        return Batch(**{item.name: getattr(self, item.name).to(device) for item in fields(self)})
+
 
 def pad_left(sequences: list[list[int]], pad_id: int) -> tuple[Tensor, Tensor]:
     """Token ids int64 [B, P] and mask bool [B, P] of sequences padded on the left to the longest."""

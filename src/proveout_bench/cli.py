@@ -14,6 +14,15 @@ from proveout_bench.config import resolve
 from proveout_bench.errors import BenchError, EnvironmentFaultError
 
 WORDS = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+CHECK = click.option(
+    "--check", is_flag=True, help="Check the overrides and the model, print the result, run nothing."
+)
+SETTINGS = "Settings are dotted KEY=VALUE words, as in:"
+HELP = {
+    "grpo": f"Train with GRPO. {SETTINGS} max_steps=3 rollout.group_size=4",
+    "ppo": f"Train with PPO and a critic. {SETTINGS} max_steps=3 critic.lr=1e-3",
+    "sft": f"Train on demonstrations. {SETTINGS} max_steps=3 sft.batch_size=8",
+}
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -21,20 +30,17 @@ def program() -> None:
     """A complete, small RL post-training loop on a tiny model or a local checkpoint."""
 
 
-@program.command()
-@click.option(
-    "--check", is_flag=True, help="Check the overrides and the model, print the result, run nothing."
-)
-@WORDS
-def grpo(check: bool, overrides: tuple[str, ...]) -> None:
-    """Train with GRPO. Settings are dotted KEY=VALUE words, as in: max_steps=3 rollout.group_size=4"""
-    config = resolve.resolve(overrides)
-    if check:
-        click.echo(resolve.as_json(config))
-        return
-    resolve.open_output(config)
-    _import_offline()
-    registry.load(registry.ALGORITHMS, "grpo")(config)
+def _algorithm(name: str, help_text: str) -> click.Command:
+    def train(check: bool, overrides: tuple[str, ...]) -> None:
+        config = resolve.resolve(overrides, name)
+        if check:
+            click.echo(resolve.as_json(config))
+            return
+        resolve.open_output(config)
+        _import_offline()
+        registry.load(registry.ALGORITHMS, name)(config)
+
+    return click.command(name, help=help_text)(CHECK(WORDS(train)))
 
 
 @program.command("init-model")
@@ -48,6 +54,10 @@ def init_model(directory: str, overrides: tuple[str, ...]) -> None:
 
     save_tiny(config, directory)
     click.echo(f"Wrote the tiny model to {directory}")
+
+
+for _name in registry.ALGORITHMS:
+    program.add_command(_algorithm(_name, HELP[_name]))
 
 
 def main() -> None:

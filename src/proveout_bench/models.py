@@ -9,12 +9,12 @@ import torch
 from transformers.models.qwen2.configuration_qwen2 import Qwen2Config
 from transformers.models.qwen2.modeling_qwen2 import Qwen2ForCausalLM
 
-from proveout_bench.config.schema import GrpoConfig, InitModelConfig, TinyModel
+from proveout_bench.config.schema import InitModelConfig, RunConfig, TinyModel
 from proveout_bench.errors import ConfigError
 from proveout_bench.tokenizer import CharacterTokenizer, CheckpointTokenizer, Tokenizer
 
 
-def load(config: GrpoConfig) -> tuple[torch.nn.Module, Tokenizer]:
+def load(config: RunConfig) -> tuple[torch.nn.Module, Tokenizer]:
     """The float32 model in evaluation mode, on the CPU, and its tokenizer.
 
     Raises ConfigError if the checkpoint directory does not load.

@@ -10,7 +10,16 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
-ALGORITHMS = {"grpo": "proveout_bench.algorithms.grpo.loop:run"}
+ALGORITHMS = {
+    "grpo": "proveout_bench.algorithms.grpo.loop:run",
+    "ppo": "proveout_bench.algorithms.ppo.loop:run",
+    "sft": "proveout_bench.algorithms.sft.loop:run",
+}
+CONFIGS = {
+    "grpo": "proveout_bench.config.schema:GrpoConfig",
+    "ppo": "proveout_bench.config.schema:PpoConfig",
+    "sft": "proveout_bench.config.schema:SftConfig",
+}
 BACKENDS = {"hf": "proveout_bench.backends.hf:HfBackend"}
 ENGINES = {"inprocess": "proveout_bench.generation.inprocess:InProcessGenerator"}
 TASKS = {

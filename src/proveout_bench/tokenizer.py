@@ -38,6 +38,10 @@ class Tokenizer(Protocol):
         """Text without special tokens."""
         ...
 
+    def save(self, folder: Path) -> None:
+        """Write the files that a Hugging Face checkpoint needs."""
+        ...
+
 
 class CharacterTokenizer:
     """One token for each character of ``CHARACTERS``, after padding, end and unknown.
@@ -100,3 +104,7 @@ class CheckpointTokenizer:
     def decode(self, ids: list[int]) -> str:
         """Text, special tokens left out."""
         return str(self._inner.decode(ids, skip_special_tokens=True))
+
+    def save(self, folder: Path) -> None:
+        """Write it as transformers does."""
+        self._inner.save_pretrained(str(folder))

@@ -18,7 +18,7 @@ from proveout_bench.config.schema import Loss
 def inputs(advantage: float, previous: float = -1.0, reference: float = -1.0) -> LossInputs:
     """One sequence with one valid token and one masked one that holds NaN-free nonsense."""
     return LossInputs(
-        advantages=torch.tensor([advantage]),
+        advantages=torch.tensor([[advantage, advantage]]),
         previous=torch.tensor([[previous, -7.0]]),
         reference=torch.tensor([[reference, -3.0]]),
         generation=torch.tensor([[previous, -5.0]]),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from torch import Tensor
 
 from proveout_bench.batch import Batch
+from proveout_bench.checkpoint.store import Stateful
 
 
 @dataclass(frozen=True)
@@ -52,4 +54,20 @@ class PolicyBackend(Protocol):
 
     def moved(self) -> float:
         """L2 norm of the change of the trainable weights since ``mark``."""
+        ...
+
+    def parts(self) -> dict[str, Stateful]:
+        """What a checkpoint must hold of this policy, by name: ``policy``, ``optimizer``, ``scheduler``."""
+        ...
+
+    def measure(self) -> dict[str, float]:
+        """What this kind of policy reports besides, such as what of an adapter the last ``weights`` held."""
+        ...
+
+    def export(self, folder: Path) -> None:
+        """Write the trained policy as a Hugging Face checkpoint (without its tokenizer)."""
+        ...
+
+    def export_errors(self, folder: Path, batch: Batch) -> dict[str, float]:
+        """Largest difference in nats between this policy's log-probabilities and those of what was exported."""
         ...

@@ -1,81 +1,112 @@
-"""The policy as a transformers model in this process, trained by AdamW."""
+"""The policy as a transformers model in this process, trained by AdamW: all weights, or adapters."""
 
 from __future__ import annotations
 
-import copy
-import math
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from proveout_bench.backends.base import Update
+from proveout_bench.backends.full import FullModel
+from proveout_bench.backends.lora import LoraModel
+from proveout_bench.backends.optimizer import Optimizer
 from proveout_bench.batch import Batch
-from proveout_bench.config.schema import GrpoConfig
+from proveout_bench.checkpoint.store import Stateful
+from proveout_bench.config.schema import RunConfig
+from proveout_bench.faults import Faults
 from proveout_bench.forward import response_logprobs
 
 
-class HfBackend:
-    """Owns ``model`` (float32, already on its device) and a frozen copy of it as the reference."""
+class Trained(Protocol):
+    """What of the model is trained: see ``FullModel`` and ``LoraModel``."""
 
-    def __init__(self, config: GrpoConfig, model: torch.nn.Module) -> None:
-        self._config, self._model = config, model
-        self._reference = copy.deepcopy(model).requires_grad_(False)
-        self._trainable = [weight for weight in model.parameters() if weight.requires_grad]
-        self._marked: list[Tensor] = []
-        settings = config.optimizer
-        self._optimizer = torch.optim.AdamW(
-            self._trainable,
-            lr=config.lr,
-            betas=(settings.beta1, settings.beta2),
-            eps=settings.eps,
-            weight_decay=settings.weight_decay,
-            fused=True,
+    module: Any
+    trainable: list[torch.nn.Parameter]
+
+    def reference(self) -> AbstractContextManager[torch.nn.Module]:
+        """The frozen reference policy."""
+        ...
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """All weights under their Hugging Face names."""
+        ...
+
+    def part(self) -> Stateful:
+        """What a checkpoint holds of the weights."""
+        ...
+
+    def measure(self) -> dict[str, float]:
+        """Metrics of its own."""
+        ...
+
+    def export(self, folder: Path) -> None:
+        """Write a Hugging Face checkpoint."""
+        ...
+
+    def export_errors(self, folder: Path, batch: Batch, temperature: float) -> dict[str, float]:
+        """How far the written checkpoint is from this policy, in nats."""
+        ...
+
+
+class HfBackend:
+    """The policy that starts as ``model`` (float32, already on its device)."""
+
+    def __init__(self, config: RunConfig, model: torch.nn.Module) -> None:
+        faults = Faults(config.fault)
+        self._temperature = config.rollout.temperature
+        self._model: Trained = (
+            LoraModel(config.lora, model, faults, config.seed) if config.lora.rank else FullModel(model)
         )
-        warmup = settings.warmup_steps
-        self._schedule = torch.optim.lr_scheduler.LambdaLR(
-            self._optimizer, lambda count: min(1.0, (count + 1) / (warmup + 1))
-        )
+        self._optimizer = Optimizer(self._model.trainable, config.lr, config.optimizer, faults)
 
     def trainable_parameters(self) -> int:
         """Number of scalars that the optimizer may change."""
-        return sum(weight.numel() for weight in self._trainable)
+        return sum(weight.numel() for weight in self._model.trainable)
 
     def logprobs(self, batch: Batch) -> Tensor:
         """Policy log-probabilities, float32 [B, T]."""
         with torch.no_grad():
-            return response_logprobs(self._model, batch, self._config.rollout.temperature)
+            return response_logprobs(self._model.module, batch, self._temperature)
 
     def reference_logprobs(self, batch: Batch) -> Tensor:
         """Reference log-probabilities, float32 [B, T]."""
-        with torch.no_grad():
-            return response_logprobs(self._reference, batch, self._config.rollout.temperature)
+        with torch.no_grad(), self._model.reference() as reference:
+            return response_logprobs(reference, batch, self._temperature)
 
     def update(self, batch: Batch, loss: Callable[[Tensor], Tensor]) -> Update:
         """Backward pass, clipping by global norm, AdamW; reports the learning rate that was used."""
-        self._optimizer.zero_grad(set_to_none=True)
-        loss(response_logprobs(self._model, batch, self._config.rollout.temperature)).backward()
-        norm = float(torch.nn.utils.clip_grad_norm_(self._trainable, self._config.optimizer.max_grad_norm))
-        rate = float(self._optimizer.param_groups[0]["lr"])
-        applied = math.isfinite(norm)
-        if applied:
-            self._optimizer.step()
-            self._schedule.step()
-        return Update(grad_norm=norm, lr=rate, applied=applied)
+        return self._optimizer.step(
+            lambda: loss(response_logprobs(self._model.module, batch, self._temperature))
+        )
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """All parameters, detached; a tied one once."""
-        return ((name, weight.detach()) for name, weight in self._model.named_parameters())
+        """All weights of the plain model, detached; a tied one once."""
+        return self._model.weights()
 
     def mark(self) -> None:
         """Copy the trainable weights."""
-        self._marked = [weight.detach().clone() for weight in self._trainable]
+        self._optimizer.mark()
 
     def moved(self) -> float:
         """L2 norm over all trainable weights together."""
-        if not self._marked:
-            raise RuntimeError("moved() before mark()")
-        parts = [
-            (now.detach() - then).norm() for now, then in zip(self._trainable, self._marked, strict=True)
-        ]
-        return float(torch.stack(parts).norm())
+        return self._optimizer.moved()
+
+    def parts(self) -> dict[str, Stateful]:
+        """``policy``, ``optimizer`` and ``scheduler``."""
+        return {"policy": self._model.part(), **self._optimizer.parts()}
+
+    def measure(self) -> dict[str, float]:
+        """Metrics of the adapters, if there are any."""
+        return self._model.measure()
+
+    def export(self, folder: Path) -> None:
+        """Write the policy as a Hugging Face checkpoint, with adapters both merged and apart."""
+        self._model.export(folder)
+
+    def export_errors(self, folder: Path, batch: Batch) -> dict[str, float]:
+        """Largest absolute differences on ``batch``, by what was exported."""
+        return self._model.export_errors(folder, batch, self._temperature)

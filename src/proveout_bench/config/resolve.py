@@ -8,22 +8,25 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from proveout_bench.checkpoint.find import check_resume
 from proveout_bench.config.model_dir import check_model_dir
 from proveout_bench.config.overrides import apply
-from proveout_bench.config.schema import GrpoConfig, InitModelConfig, TinyModel
+from proveout_bench.config.schema import GrpoConfig, InitModelConfig, RunConfig, SftConfig, TinyModel
 from proveout_bench.errors import ConfigError
-from proveout_bench.registry import BACKENDS, ENGINES, TASKS, nearest_name
+from proveout_bench.registry import BACKENDS, CONFIGS, ENGINES, TASKS, load, nearest_name
 
 TENSORBOARD = "tensorboard"
 
 
-def resolve(words: Iterable[str]) -> GrpoConfig:
-    """The configuration that ``words`` ask for, checked as far as possible without loading anything.
+def resolve(words: Iterable[str], algorithm: str = "grpo") -> Any:
+    """The configuration of ``algorithm`` that ``words`` ask for, checked as far as possible without loading
+    anything: a RunConfig of the algorithm's own.
 
-    Raises ConfigError for a bad override, combination or model directory, or an output directory that already
-    holds the events of another run.
+    Raises ConfigError for a bad override, combination, model or checkpoint directory, or an output directory
+    that already holds the events of another run.
     """
-    config = apply(GrpoConfig, words)
+    schema: type[RunConfig] = load(CONFIGS, algorithm)
+    config = apply(schema, words)
     for key, name, known in (
         ("task.name", config.task.name, TASKS),
         ("backend", config.backend, BACKENDS),
@@ -34,7 +37,9 @@ def resolve(words: Iterable[str]) -> GrpoConfig:
                 f"key {key!r}: {name!r} is unknown; nearest valid value: {nearest_name(name, known)}"
             )
     _check_combination(config)
-    _check_output_dir(config.output_dir)
+    _check_output_dir(config)
+    _check_export(config.export)
+    check_resume(config)
     if config.model:
         check_model_dir(config.model)
     return config
@@ -49,7 +54,7 @@ def resolve_init_model(words: Iterable[str], directory: str) -> InitModelConfig:
     return config
 
 
-def open_output(config: GrpoConfig) -> None:
+def open_output(config: RunConfig) -> None:
     """Make the output directory with config.json in it, and print the configuration. OSError if it cannot be."""
     folder = Path(config.output_dir)
     (folder / TENSORBOARD).mkdir(parents=True, exist_ok=True)
@@ -57,23 +62,34 @@ def open_output(config: GrpoConfig) -> None:
     print(f"Final config:\n{as_json(config)}", flush=True)
 
 
-def as_json(config: GrpoConfig) -> str:
+def as_json(config: RunConfig) -> str:
     """The nested configuration as indented JSON."""
     return json.dumps(as_dict(config), indent=2)
 
 
-def as_dict(config: GrpoConfig) -> dict[str, Any]:
+def as_dict(config: RunConfig) -> dict[str, Any]:
     """The nested configuration as plain data."""
     return dataclasses.asdict(config)
 
 
-def _check_combination(config: GrpoConfig) -> None:
+def _check_combination(config: RunConfig) -> None:
     _check_shape(config.tiny)
-    samples = config.rollout.prompts * config.rollout.group_size
-    if samples % config.loss.minibatch_size:
+    if config.lora.rank and not config.lora.targets.strip(", "):
+        raise ConfigError("lora.targets is empty; name the ends of the module names that get an adapter")
+    if isinstance(config, GrpoConfig):
+        samples = config.rollout.prompts * config.rollout.group_size
+        if samples % config.loss.minibatch_size:
+            raise ConfigError(
+                f"loss.minibatch_size={config.loss.minibatch_size} must divide the {samples} samples of a step "
+                "(rollout.prompts x rollout.group_size)"
+            )
+    if isinstance(config, SftConfig) and config.rollout.temperature != 1.0:
         raise ConfigError(
-            f"loss.minibatch_size={config.loss.minibatch_size} must divide the {samples} samples of a step "
-            "(rollout.prompts x rollout.group_size)"
+            f"rollout.temperature={config.rollout.temperature}: sft trains and validates at temperature 1"
+        )
+    if isinstance(config, SftConfig) and config.sft.examples < config.sft.batch_size:
+        raise ConfigError(
+            f"sft.batch_size={config.sft.batch_size} is more than the sft.examples={config.sft.examples} there are"
         )
 
 
@@ -87,15 +103,21 @@ def _check_shape(tiny: TinyModel) -> None:
         raise ConfigError(f"tiny.heads={tiny.heads} must be a multiple of tiny.kv_heads={tiny.kv_heads}")
 
 
-def _check_output_dir(text: str) -> None:
+def _check_output_dir(config: RunConfig) -> None:
+    text = config.output_dir
     if not text:
         raise ConfigError("output_dir is empty; give a directory to write to")
     folder = Path(text)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"output_dir={text}: is a file, not a directory")
     events = folder / TENSORBOARD
-    if events.is_dir() and any(events.glob("*tfevents*")):
+    if config.resume == "never" and events.is_dir() and any(events.glob("*tfevents*")):
         raise ConfigError(
             f"output_dir={text}: {TENSORBOARD}/ already holds the events of another run, and two runs in one "
             "directory cannot be told apart; give a fresh directory"
         )
+
+
+def _check_export(text: str) -> None:
+    if text and (Path(text) / "config.json").exists():
+        raise ConfigError(f"export={text}: already holds a config.json; give a fresh directory")

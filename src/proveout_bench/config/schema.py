@@ -1,4 +1,4 @@
-"""The configuration tree of ``grpo``, with defaults, types and limits."""
+"""The configuration trees of the algorithms, with defaults, types and limits."""
 
 from __future__ import annotations
 
@@ -82,10 +82,71 @@ class Runtime:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Lora:
+    """Low-rank adapters without dropout on the modules whose names end in one of ``targets`` (comma-separated).
+
+    ``rank`` 0 trains all weights; the adapter's product is scaled by ``alpha / rank``.
+    """
+
+    rank: Natural = 0
+    alpha: Positive = 16.0
+    targets: str = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """A checkpoint after each ``every`` steps and at the end (0: none), in ``dir`` or ``output_dir``/checkpoints.
+
+    ``keep`` newest are kept; 0 keeps all.
+    """
+
+    every: Natural = 0
+    dir: str = ""
+    keep: Natural = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validation:
+    """Accuracy on ``prompts`` held-out prompts after each ``every`` steps and at the end; 0 is off."""
+
+    every: Natural = 0
+    prompts: Count = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Critic:
+    """The value model of PPO: discount ``gamma``, GAE ``lam``, clip range of values and updates a step."""
+
+    lr: Rate = 1e-3
+    gamma: Annotated[float, Meta(ge=0, le=1)] = 1.0
+    lam: Annotated[float, Meta(ge=0, le=1)] = 0.95
+    clip: Positive = 0.2
+    epochs: Count = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sft:
+    """Each step takes ``batch_size`` of ``examples`` demonstrations, in an order drawn anew for each epoch."""
+
+    batch_size: Count = 16
+    examples: Count = 64
+
+
+@dataclass(frozen=True, kw_only=True)
 class Fault:
-    """Defects put into the run on purpose; 0 is off."""
+    """Defects put into the run on purpose; 0, false or empty is off. What each does stands in ``faults.py``."""
 
     nan_loss_at_step: Natural = 0
+    resume_fresh: bool = False
+    not_restored: Literal[
+        "", "policy", "optimizer", "scheduler", "rng", "sampler", "dataloader", "minibatches", "critic"
+    ] = ""
+    adapter_frozen: bool = False
+    adapter_not_delivered: bool = False
+    adapter_exported_without_effect: bool = False
+    advantage_sign: bool = False
+    no_zero_grad: bool = False
+    constant_reward: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,11 +158,14 @@ class InitModelConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpoConfig:
-    """Everything that one ``grpo`` run depends on.
+class RunConfig:
+    """What a run of any algorithm depends on.
 
     ``model`` is a local Hugging Face checkpoint directory, or empty for the tiny model.
     ``stop_after_step`` ends the run early, with exit status 0, as a wall-clock limit would; 0 is off.
+    ``resume``: ``never``, ``auto`` (the newest checkpoint of the checkpoint directory, if there is one), or a
+    checkpoint or a directory of checkpoints that must be there. ``export`` is where the trained model goes
+    after the last step.
     """
 
     output_dir: str = "bench-output"
@@ -111,10 +175,36 @@ class GrpoConfig:
     lr: Rate = 8e-4
     model: str = ""
     backend: str = "hf"
+    resume: str = "never"
+    export: str = ""
     tiny: TinyModel = field(default_factory=TinyModel)
     task: Task = field(default_factory=Task)
     rollout: Rollout = field(default_factory=Rollout)
-    loss: Loss = field(default_factory=Loss)
     optimizer: Optimizer = field(default_factory=Optimizer)
+    lora: Lora = field(default_factory=Lora)
+    checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    validation: Validation = field(default_factory=Validation)
     runtime: Runtime = field(default_factory=Runtime)
     fault: Fault = field(default_factory=Fault)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrpoConfig(RunConfig):
+    """Everything that one ``grpo`` run depends on."""
+
+    loss: Loss = field(default_factory=Loss)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PpoConfig(GrpoConfig):
+    """Everything that one ``ppo`` run depends on."""
+
+    critic: Critic = field(default_factory=Critic)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SftConfig(RunConfig):
+    """Everything that one ``sft`` run depends on; ``rollout`` says how validation samples."""
+
+    task: Task = field(default_factory=lambda: Task(name="arithmetic"))
+    sft: Sft = field(default_factory=Sft)

@@ -8,6 +8,7 @@ from typing import Protocol
 from torch import Tensor
 
 from proveout_bench.batch import Batch
+from proveout_bench.checkpoint.store import Stateful
 
 
 class Generator(Protocol):
@@ -19,4 +20,12 @@ class Generator(Protocol):
 
     def generate(self, prompts: list[list[int]]) -> Batch:
         """Sample one response for each prompt (token ids)."""
+        ...
+
+    def reseed(self, seed: int) -> None:
+        """Sample from here on as a generator that was just made with ``seed`` does."""
+        ...
+
+    def part(self) -> Stateful:
+        """The state of the sampling, for a checkpoint."""
         ...

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from proveout_bench.batch import Batch, pad_left
+from proveout_bench.checkpoint.state import TorchRandom
+from proveout_bench.checkpoint.store import Stateful
 from proveout_bench.config.schema import Rollout
 from proveout_bench.forward import positions, token_logprobs
 from proveout_bench.tokenizer import Tokenizer
@@ -43,6 +45,14 @@ class InProcessGenerator:
             response_mask=alive.float(),
             generation_logprobs=torch.where(alive, logprobs, 0.0),
         )
+
+    def reseed(self, seed: int) -> None:
+        """Start the sampling anew."""
+        self._draw.manual_seed(seed)
+
+    def part(self) -> Stateful:
+        """The generator of random numbers."""
+        return TorchRandom(self._draw)
 
     def _sample(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens int64, log-probabilities float32 and whether each counts, bool; all [B, T], T as reached."""

@@ -26,3 +26,7 @@ class ArithmeticTask:
         """Compare as integers, so that ``07`` is 7 and a response without an integer scores 0."""
         found = _INTEGER.search(response)
         return float(found is not None and int(found.group()) == int(prompt.answer))
+
+    def demonstration(self, prompt: Prompt) -> str:
+        """The sum."""
+        return prompt.answer

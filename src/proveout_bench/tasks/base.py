@@ -25,3 +25,7 @@ class Task(Protocol):
     def reward(self, prompt: Prompt, response: str) -> float:
         """Reward in [0, 1] of the response text (special tokens already removed)."""
         ...
+
+    def demonstration(self, prompt: Prompt) -> str:
+        """A response with reward 1, to be learned from."""
+        ...

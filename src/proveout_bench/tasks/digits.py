@@ -21,3 +21,7 @@ class DigitsTask:
     def reward(self, prompt: Prompt, response: str) -> float:
         """Dense, so that every group of responses carries a signal from the first step on."""
         return sum("0" <= character <= "9" for character in response) / len(response) if response else 0.0
+
+    def demonstration(self, prompt: Prompt) -> str:
+        """The number that the prompt names."""
+        return "".join(character for character in prompt.text if "0" <= character <= "9")

@@ -12,7 +12,7 @@ from proveout_bench.metrics.formulas import approx_entropy, k3, masked_extremes,
 
 @dataclass(frozen=True)
 class LossInputs:
-    """Of one minibatch: advantages float32 [b]; the others float32 [b, T]."""
+    """Of one minibatch, all float32 [b, T]; log-probabilities in nats."""
 
     advantages: Tensor
     previous: Tensor
@@ -37,8 +37,7 @@ def grpo_loss(current: Tensor, inputs: LossInputs, config: Loss) -> tuple[Tensor
     """
     ratio = (current - inputs.previous).exp()
     clamped = ratio.clamp(1.0 - config.clip_low, 1.0 + config.clip_high)
-    advantages = inputs.advantages.unsqueeze(1)
-    gain = minimum(ratio * advantages, clamped * advantages)
+    gain = minimum(ratio * inputs.advantages, clamped * inputs.advantages)
     penalty = masked_mean(k3(inputs.reference, current), inputs.mask)
     loss = -masked_mean(gain, inputs.mask) + config.kl_beta * penalty
     return loss, _measure(current.detach(), ratio.detach(), clamped.detach(), penalty.detach(), inputs)

@@ -10,17 +10,17 @@ from proveout_bench.metrics import formulas
 
 
 def rollout_metrics(batch: Batch, rewards: Tensor, inputs: LossInputs) -> dict[str, float]:
-    """Scalars under NeMo-RL's names; ``rewards`` and advantages float32 [B]."""
+    """Scalars under NeMo-RL's names; ``rewards`` float32 [B]."""
     mask, sides = inputs.mask, (inputs.generation.double(), inputs.previous.double(), inputs.mask)
     by_sequence = formulas.sequence_mult_prob_errors(*sides)
-    low, high = formulas.masked_extremes(inputs.advantages.unsqueeze(1).expand_as(mask), mask)
+    low, high = formulas.masked_extremes(inputs.advantages, mask)
     return {
         "reward": float(rewards.mean()),
         "reward_std": float(rewards.std()),
-        "advantages/mean": float(formulas.masked_mean(inputs.advantages.unsqueeze(1).expand_as(mask), mask)),
+        "advantages/mean": float(formulas.masked_mean(inputs.advantages, mask)),
         "advantages/min": low,
         "advantages/max": high,
-        "zero_advantage_share": float((inputs.advantages == 0).float().mean()),
+        "zero_advantage_share": float(((inputs.advantages * mask) == 0).all(dim=1).float().mean()),
         "token_mult_prob_error": formulas.token_mult_prob_error(*sides),
         "gen_kl_error": formulas.gen_kl_error(*sides),
         "policy_kl_error": formulas.policy_kl_error(*sides),

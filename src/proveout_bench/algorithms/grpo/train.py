@@ -11,6 +11,8 @@ from torch import Tensor
 from proveout_bench.algorithms.grpo.loss import LossInputs, grpo_loss
 from proveout_bench.backends.base import PolicyBackend
 from proveout_bench.batch import Batch
+from proveout_bench.checkpoint.state import TorchRandom
+from proveout_bench.checkpoint.store import Stateful
 from proveout_bench.config.schema import Loss
 from proveout_bench.faults import Faults
 
@@ -41,6 +43,10 @@ class Updater:
                 pieces.append(self._minibatch(step, batch.rows(rows), inputs.rows(rows)))
         skipped = sum(piece.metrics.pop("skipped") for piece in pieces)
         return {**combine(pieces), "skipped_updates": skipped, "weight_delta": self._backend.moved()}
+
+    def parts(self) -> dict[str, Stateful]:
+        """``minibatches``: the draw of their order."""
+        return {"minibatches": TorchRandom(self._draw)}
 
     def _minibatch(self, step: int, batch: Batch, inputs: LossInputs) -> Piece:
         metrics: dict[str, float] = {}

@@ -1,0 +1,1 @@
+"""Saving the whole state of a run, and going on from it."""
