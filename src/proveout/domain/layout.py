@@ -59,6 +59,7 @@ class RunLayout:
             return self.journal.stat().st_size
         except OSError:
             return 0
+
     def patch(self, role: str) -> Path:
         """The working tree's difference from its commit, of one checkout."""
         return self.patches / f"{role}.patch"
