@@ -6,7 +6,7 @@ import pytest
 from proveout.domain.step import Criterion
 from proveout.domain.verdict import Verdict
 from proveout.judge import judge
-from proveout.judge.criteria.resume_parity import signs
+from proveout.judge.resume import signs
 
 THROUGH = {
     "train/loss": {1: 0.5, 2: 0.4, 3: 0.35, 4: 0.3},
@@ -134,3 +134,13 @@ def test_verl_says_when_it_started_over(resumed):
 
 def test_every_loop_has_series_to_compare():
     assert all(known.series for known in signs().values())
+
+
+def test_without_an_uninterrupted_run_the_claim_is_limited(resumed):
+    judgement = resumed(baseline="")
+    assert judgement.verdict is Verdict.PASS
+    assert found(judgement) == ["uncompared"]
+
+
+def test_without_an_uninterrupted_run_a_loop_that_prints_nothing_shows_nothing(resumed):
+    assert "no-proof" in found(resumed(baseline="", loop="trl", log="x\n"))

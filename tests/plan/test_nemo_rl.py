@@ -192,9 +192,9 @@ def test_stale_lora_script_does_not_keep_its_checkpoint(context: LoopContext) ->
 
 def test_stale_resume_diamond_must_show_that_it_resumed(context: LoopContext, nemo: Path) -> None:
     step = steps(context, 1, "resume")["nemo-rl-L1-resume"]
-    parity = next(item for item in step.criteria if item.kind == "resume_parity").params
-    assert parity["no_step_in_second_run"] == 1
-    assert parity["resumed"]["path"] == f"{nemo}/tests/functional/sft_resume_diamond/mcore_2step.json"
+    parity = next(item for item in step.criteria if item.kind == "resume_files").params
+    assert parity["resumed_after"] == 1
+    assert parity["resumed"] == f"{nemo}/tests/functional/sft_resume_diamond/mcore_2step.json"
 
 
 def test_stale_manual_refit_command_has_a_log_directory_of_its_own(context: LoopContext) -> None:

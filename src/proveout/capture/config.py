@@ -1,13 +1,14 @@
-"""The resolved configuration of an attempt, as dotted keys. A new format is a function and a line."""
+"""The resolved configuration of an attempt, as dotted keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from proveout.capture.configs.registry import CONFIG_READERS
 from proveout.domain.finding import Finding, Severity, Where
 from proveout.domain.step import Source
 
@@ -24,15 +25,6 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _json(path: Path) -> dict[str, Any]:
-    return flatten(msgspec.json.decode(path.read_bytes(), type=dict[str, Any]))
-
-
-CONFIG_READERS: dict[str, Callable[[Path], dict[str, Any]]] = {
-    "json": _json,
-}
-
-
 def read_config(source: Source | None, base: Path) -> tuple[dict[str, Any] | None, tuple[Finding, ...]]:
     """The flattened configuration, or None with a finding that says why it cannot be read."""
     if source is None:
@@ -42,7 +34,7 @@ def read_config(source: Source | None, base: Path) -> tuple[dict[str, Any] | Non
     try:
         if reader is None:
             raise ValueError(f"no reader for format {source.format!r}")
-        return reader(path), ()
+        return flatten(reader(path)), ()
     except (OSError, ValueError, msgspec.MsgspecError) as error:
         finding = Finding(
             id="capture.config.unreadable",

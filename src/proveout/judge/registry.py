@@ -15,9 +15,12 @@ from proveout.judge.criteria.exit_status import exit_status
 from proveout.judge.criteria.false_pass import false_pass
 from proveout.judge.criteria.finite import finite
 from proveout.judge.criteria.learning_signal import learning_signal
+from proveout.judge.criteria.log import log
 from proveout.judge.criteria.provenance import provenance
 from proveout.judge.criteria.refit_timing import refit_timing
+from proveout.judge.criteria.resume_files import resume_files
 from proveout.judge.criteria.resume_parity import resume_parity
+from proveout.judge.criteria.trainable import trainable
 from proveout.judge.criteria.weights_moved import weights_moved
 
 CriterionFunction = Callable[[Evidence, Mapping[str, Any]], CriterionResult]
@@ -32,6 +35,9 @@ CRITERIA: dict[str, CriterionFunction] = {
     "learning_signal": learning_signal,
     "weights_moved": weights_moved,
     "resume_parity": resume_parity,
+    "resume_files": resume_files,
+    "trainable": trainable,
+    "log": log,
     "refit_timing": refit_timing,
     "provenance": provenance,
     "baseline": baseline,

@@ -46,9 +46,13 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``max_share``: the largest share of the step time (0 to 1) that a transfer may take, by medians."""
+    """``max_share``: the largest share of the step time (0 to 1) that a transfer may take, by medians.
+
+    ``series``: tags that must be recorded, each of them.
+    """
 
     max_share: float | None = None
+    series: tuple[str, ...] = ()
 
 
 @cache
@@ -69,7 +73,11 @@ def refit_timing(evidence: Evidence, params: Mapping[str, Any]) -> CriterionResu
         missing = say.error("refit_timing.missing", what, where=Where(file=evidence.log))
         return CriterionResult(kind="refit_timing", findings=(missing,))
     held: list[Citation] = []
-    findings: list[Finding] = []
+    findings: list[Finding] = [
+        say.error("refit_timing.missing", f"{tag} is not in the metrics", where=Where(metric=tag))
+        for tag in wanted.series
+        if tag not in table.series or not len(table.series[tag])
+    ]
     if total is not None:
         tag, series = total
         seconds = statistics.median(series.values)

@@ -21,6 +21,7 @@ from proveout.domain.step import (
     Step,
 )
 from proveout.domain.tree import Tree
+from proveout.loops.criteria import provenance
 from proveout.loops.nemo_rl import recipes
 from proveout.loops.nemo_rl.functional import FunctionalScript, read_script
 from proveout.loops.nemo_rl.runs import SCRIPTS, ResolvedRun, resolve_entry, resolve_script
@@ -28,7 +29,6 @@ from proveout.loops.nemo_rl.variants import Variant, choose, table
 
 NAME = "nemo-rl"
 UNSET = ("NRL_IGNORE_TP_ACCURACY_CHECK",)
-_LAST_STEP_LOG = "Max number of steps has been reached"
 
 
 def variants_for(request: LevelRequest, tree: Tree) -> tuple[Variant, ...]:
@@ -170,8 +170,8 @@ def _step(
     )
     judged += criteria
     expected = {"policy.megatron_cfg.enabled": True, **variant.backend}
-    judged.append(Criterion(kind="backend", params={"expect": expected}))
-    judged.append(Criterion(kind="provenance", params={"expect": import_roots(context.checkouts, NAME)}))
+    judged.append(Criterion(kind="backend", params={"expected": expected}))
+    judged += provenance(context, NAME)
     short = ""
     if context.gpus and gpus > context.gpus:
         short = f"needs {gpus} GPUs, and --gpus says {context.gpus}"
@@ -250,9 +250,7 @@ def _rooted(criteria: tuple[Criterion, ...], folder: str) -> tuple[Criterion, ..
 
 def _absolute(params: dict[str, Any], folder: str) -> dict[str, Any]:
     return {
-        key: {**value, "path": str(Path(folder, value["path"]))}
-        if isinstance(value, dict) and "path" in value
-        else value
+        key: str(Path(folder, value)) if isinstance(value, str) and value.endswith(".json") else value
         for key, value in params.items()
     }
 

@@ -20,6 +20,7 @@ from proveout.domain.step import (
     Step,
 )
 from proveout.domain.tree import Tree
+from proveout.loops.criteria import provenance
 from proveout.loops.verl.variants import Variant, table
 from proveout.loops.verl.wrapper import Wrapper, read_wrapper, resolve
 
@@ -30,7 +31,7 @@ OPTIONS = {
     "pythonpath": "what stands on PYTHONPATH already",
 }
 _WORKER_PATH = "++ray_kwargs.ray_init.runtime_env.env_vars.PYTHONPATH"
-_TRAINED_NOTHING = "[00:00<?"
+_GRADIENTS = 'min(data["actor/grad_norm"]) > 0'
 
 
 def build(variant: Variant, context: LoopContext, tree: Tree) -> Step:
@@ -98,12 +99,12 @@ def _step(  # noqa: PLR0917 - all that was read of one variant
     )
     criteria = [Criterion(kind=item.kind, params=_related(item, variant)) for item in variant.criteria]
     criteria += [
-        Criterion(
-            kind="log", params={"excludes": [_TRAINED_NOTHING, "The legacy mbridge backend selected by"]}
-        ),
-        Criterion(kind="backend", params={"expect": {**expected, **variant.backend}}),
-        Criterion(kind="provenance", params={"expect": import_roots(context.checkouts, NAME)}),
+        Criterion(kind="log", params={"excludes": ["The legacy mbridge backend selected by"]}),
+        Criterion(kind="checks", params={"expressions": [_GRADIENTS]}),
+        *provenance(context, NAME),
     ]
+    if expected or variant.backend:
+        criteria.append(Criterion(kind="backend", params={"expected": {**expected, **variant.backend}}))
     return Step(
         id=f"{NAME}-L{variant.level}-{variant.name}",
         coverage=Coverage(loop=NAME, level=variant.level, variant=variant.name),
@@ -178,7 +179,7 @@ def _checkpoints(variant: Variant) -> str:
 
 def _related(criterion: Criterion, variant: Variant) -> dict[str, Any]:
     if criterion.kind == "resume_parity" and variant.needs:
-        return {**criterion.params, "related": f"{NAME}-L{variant.level}-{variant.needs}"}
+        return {**criterion.params, "saved": f"{NAME}-L{variant.level}-{variant.needs}"}
     return criterion.params
 
 
