@@ -8,7 +8,6 @@ from proveout.domain.step import Criterion
 from proveout.domain.verdict import Verdict
 from proveout.judge import judge
 
-
 SERIES = {"train/loss": {"rtol": 0.05}, "train/lr": {"rtol": 1e-5}}
 LOSS, RATE = {"1": 0.5, "2": 0.4}, {"1": 1e-3, "2": 1e-3}
 

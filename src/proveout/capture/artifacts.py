@@ -17,7 +17,7 @@ def look(artifacts: Iterable[Artifact], base: Path) -> tuple[ArtifactState, ...]
 
 
 def _state(artifact: Artifact, base: Path) -> ArtifactState:
-    matches = glob(str(base / artifact.path))  # noqa: PTH207 - the pattern may be absolute
+    matches = glob(str(base / artifact.path), recursive=True)  # noqa: PTH207 - the pattern may be absolute
     stats = [stat for match in matches for stat in _files(Path(match))]
     return ArtifactState(
         path=artifact.path,

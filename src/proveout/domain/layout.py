@@ -28,6 +28,8 @@ class AttemptLayout:
         self.findings = root / "findings.json"
         self.tensorboard = root / "tensorboard"
         self.checkpoints = root / "checkpoints"
+        self.kept = root / "kept"
+        self.seen = root / "seen.json"
 
 
 class RunLayout:
@@ -37,7 +39,9 @@ class RunLayout:
         self.root = root
         self.plan = root / "plan.json"
         self.checkouts = root / "checkouts.json"
+        self.patches = root / "patches"
         self.preflight = root / "preflight.json"
+        self.imports = root / "imports.json"
         self.journal = root / "events.jsonl"
         self.lock = root / "lock"
         self.attempts = root / "attempts"
@@ -55,6 +59,10 @@ class RunLayout:
             return self.journal.stat().st_size
         except OSError:
             return 0
+
+    def patch(self, role: str) -> Path:
+        """The working tree's difference from its commit, of one checkout."""
+        return self.patches / f"{role}.patch"
 
     def report(self, suffix: str) -> Path:
         """The report file of one format, by its suffix without the dot; JUnit's ``xml`` has its usual name."""

@@ -14,6 +14,7 @@ from proveout.domain.evidence import (
     End,
     Evidence,
     ExitRecord,
+    ImportRecord,
     Judgement,
     TriageResult,
 )
@@ -23,6 +24,7 @@ from proveout.domain.step import Step
 from proveout.domain.verdict import Verdict
 from proveout.flow.evidence import gather
 from proveout.flow.follow import LogFollower
+from proveout.flow.keep import Keeper
 from proveout.flow.observer import Observer
 from proveout.flow.settle import settle
 from proveout.judge import judge
@@ -44,19 +46,28 @@ def start(step: Step, files: AttemptLayout, scheduler: Scheduler) -> Job:
 
 def follow(step: Step, job: Job, files: AttemptLayout, observer: Observer) -> ExitRecord:
     """Wait for the job to end and tell its progress meanwhile."""
+    keeper = Keeper(step, files)
     follower = LogFollower(files.log, loops.get(step.coverage.loop).progress)
     while (ended := job.poll()) is None:
         observer.progress(step, follower.read())
+        keeper.look()
         time.sleep(POLL_SECONDS)
+    keeper.finish()
     observer.progress(step, follower.read())
     return ended
 
 
 def conclude(
-    step: Step, number: int, files: AttemptLayout, ended: ExitRecord, related: dict[str, Evidence]
+    step: Step,
+    number: int,
+    files: AttemptLayout,
+    ended: ExitRecord,
+    related: dict[str, Evidence],
+    *,
+    imports: tuple[ImportRecord, ...] = (),
 ) -> AttemptResult:
     """Judge what the attempt left; metrics.json and findings.json are written first, result.json last."""
-    evidence = gather(step, number, files, ended, related)
+    evidence = gather(step, number, files, ended, related, imports=imports)
     judgement = judge(evidence)
     triage = _triage(evidence) if judgement.verdict is not Verdict.PASS else None
     result = AttemptResult(

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from proveout.capture.artifacts import look
 from proveout.capture.config import read_config
 from proveout.capture.imports import read_imports
 from proveout.capture.metrics import read_metrics
-from proveout.domain.evidence import Evidence, ExitRecord
+from proveout.domain.evidence import Evidence, ExitRecord, ImportRecord
 from proveout.domain.layout import AttemptLayout
 from proveout.domain.step import Step
+from proveout.flow.keep import artifact_states, with_kept
 from proveout.store.runs import Run
 
 
 def gather(
-    step: Step, number: int, files: AttemptLayout, ended: ExitRecord, related: dict[str, Evidence]
+    step: Step,
+    number: int,
+    files: AttemptLayout,
+    ended: ExitRecord,
+    related: dict[str, Evidence],
+    *,
+    imports: tuple[ImportRecord, ...] = (),
 ) -> Evidence:
-    """The evidence of one attempt; what cannot be read is a finding in it, never an exception."""
+    """The evidence of one attempt; what cannot be read is a finding in it, never an exception.
+
+    ``imports`` are what the loop's workers said before the run; what the run itself said comes first.
+    """
+    step = with_kept(step, files)
     metrics, metric_findings = read_metrics(step.metrics, files.root, not_before=ended.started or None)
     config, config_findings = read_config(step.config, files.root)
     return Evidence(
@@ -25,8 +35,8 @@ def gather(
         exit=ended,
         log=str(files.log),
         metrics=metrics,
-        artifacts=look(step.artifacts, files.root),
-        imports=read_imports(files.log),
+        artifacts=artifact_states(step, files),
+        imports=(*read_imports(files.log), *imports),
         config=config,
         findings=(*metric_findings, *config_findings),
         related=related,

@@ -14,6 +14,7 @@ from proveout.domain.verdict import Verdict
 from proveout.flow.attempt import conclude, follow, start
 from proveout.flow.evidence import related_to
 from proveout.flow.observer import Observer
+from proveout.flow.provenance import imports_of, wrong_tree
 from proveout.launch import Job, Scheduler
 from proveout.store.runs import Run
 
@@ -65,6 +66,8 @@ class _Execution:
         if unmet:
             reason = f"it needs {', '.join(unmet)}, which did not pass"
             return self._settle_without_attempt(step, Verdict.SKIPPED, reason)
+        if wrong := wrong_tree(step, settled):
+            return self._settle_without_attempt(step, Verdict.SKIPPED, wrong)
         try:
             self._observer.judged(step, self._finish_earlier(step) or self._attempt(step))
         except BlockedError as error:
@@ -99,7 +102,8 @@ class _Execution:
             raise
 
     def _conclude(self, step: Step, number: int, files: AttemptLayout, ended: ExitRecord) -> AttemptResult:
-        result = conclude(step, number, files, ended, related_to(step, self._run, self._steps))
+        related = related_to(step, self._run, self._steps)
+        result = conclude(step, number, files, ended, related, imports=imports_of(self._run, step))
         self._run.journal.append("attempt_judged", number=number, step=step.id, verdict=result.verdict)
         return result
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from proveout.domain.errors import BlockedError, UsageError
 from proveout.domain.files import write_atomic, write_json
 from proveout.domain.finding import Finding
-from proveout.domain.preflight import PreflightContext
 from proveout.domain.report import Report
 from proveout.domain.step import Plan
 from proveout.domain.verdict import Verdict
@@ -16,8 +14,8 @@ from proveout.flow.execute import Policy, execute
 from proveout.flow.indexing import index_run
 from proveout.flow.observer import Observer
 from proveout.flow.planning import Planned
+from proveout.flow.provenance import preflight_run
 from proveout.flow.reporting import build
-from proveout.preflight import preflight
 from proveout.report import FORMATS, render
 from proveout.store.runs import Run, create
 
@@ -41,6 +39,9 @@ def prove(planned: Planned, root: Path, policy: Policy, observer: Observer) -> R
     """
     run = create(root, planned.plan)
     write_json(run.layout.checkouts, planned.checkouts)
+    for role, patch in planned.patches().items():
+        run.layout.patches.mkdir(exist_ok=True)
+        write_atomic(run.layout.patch(role), patch)
     return go_on(run, policy, observer)
 
 
@@ -56,8 +57,7 @@ def go_on(run: Run, policy: Policy, observer: Observer) -> Report:
         plan = run.plan
         observer.planned(run, plan)
         try:
-            findings = preflight(_preflight_context(run))
-            write_json(run.layout.preflight, findings)
+            findings = preflight_run(run)
             observer.preflighted(findings)
             blocking = [finding for finding in findings if finding.decides]
             if blocking:
@@ -91,16 +91,3 @@ def _write_reports(run: Run) -> Report:
         write_atomic(run.layout.report(suffix), render(report, name))
     index_run(run, report)
     return report
-
-
-def _preflight_context(run: Run) -> PreflightContext:
-    plan = run.plan
-    checkouts = run.checkouts()
-    return PreflightContext(
-        loops=tuple(dict.fromkeys(step.coverage.loop for step in plan.steps)),
-        steps=tuple(step for step in plan.steps if not step.skip_reason),
-        checkouts={checkout.role: checkout.path for checkout in checkouts},
-        run_dir=str(run.layout.root),
-        env=dict(os.environ),
-        gpus=max((step.resources.gpus for step in plan.steps if not step.skip_reason), default=0),
-    )

@@ -10,11 +10,13 @@ import msgspec
 
 from proveout.domain import redact
 from proveout.domain.errors import ProveoutError, UsageError, nearest
+from proveout.domain.evidence import ImportRecord
 from proveout.domain.finding import Finding
 from proveout.domain.preflight import PreflightContext
 from proveout.preflight import limits
 from proveout.preflight.catalogue import CATALOGUE
 from proveout.preflight.check import Check, warning
+from proveout.preflight.records import import_records
 
 
 class State(StrEnum):
@@ -41,6 +43,16 @@ def preflight(context: PreflightContext) -> tuple[Finding, ...]:
     Raises UsageError for a setting that is not known.
     """
     return tuple(finding for result in examine(context) for finding in result.findings)
+
+
+def preflight_with_imports(
+    context: PreflightContext,
+) -> tuple[tuple[Finding, ...], dict[str, tuple[ImportRecord, ...]]]:
+    """What ``preflight`` gives, and by loop from where its workers import Megatron; nobody is asked twice."""
+    limits.validate(context)
+    fresh = msgspec.structs.replace(context, memo={})
+    results = [_one(check, fresh, lambda check: None) for check in CATALOGUE.values()]
+    return tuple(finding for result in results for finding in result.findings), import_records(fresh)
 
 
 def examine(

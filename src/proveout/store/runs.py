@@ -12,7 +12,7 @@ from pathlib import Path
 
 from proveout.domain.checkout import Checkout
 from proveout.domain.errors import BlockedError, UsageError, nearest
-from proveout.domain.evidence import AttemptResult
+from proveout.domain.evidence import AttemptResult, ImportRecord
 from proveout.domain.files import read_json, write_json
 from proveout.domain.finding import Finding
 from proveout.domain.layout import RUNS_DIR, STATE_DIR, AttemptLayout, RunLayout
@@ -45,6 +45,12 @@ class Run:
         if not self.layout.preflight.exists():
             return ()
         return read_json(self.layout.preflight, tuple[Finding, ...])
+
+    def imports(self) -> dict[str, tuple[ImportRecord, ...]]:
+        """From where each loop's workers would import, as they said before the run; by loop."""
+        if not self.layout.imports.exists():
+            return {}
+        return read_json(self.layout.imports, dict[str, tuple[ImportRecord, ...]])
 
     @property
     def finished(self) -> bool:

@@ -15,6 +15,7 @@ from proveout.preflight.checks import imports
 from proveout.preflight.loops import STACK
 from proveout.preflight.origins import differences
 
+RAY_ANSWERS = "answers of Ray workers"
 FORWARDED = "ray_kwargs.ray_init.runtime_env.env_vars."
 
 
@@ -97,6 +98,7 @@ def run(context: PreflightContext) -> Iterator[Finding]:
             )
             continue
         who = f"a Ray worker of {worker.name}"
+        context.memo.setdefault(RAY_ANSWERS, []).append((worker, who, answer["worker"]))
         yield from differences(context, "ray-imports", who, answer["worker"]["executable"], answer["worker"])
 
 
