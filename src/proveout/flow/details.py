@@ -14,6 +14,7 @@ from proveout.domain.report import ConfigChange, Excerpt, Phase, PlotSeries
 from proveout.domain.step import Plan, Step
 from proveout.flow.baseline import config_changes, counterpart, golden, recorded
 from proveout.flow.excerpts import excerpt
+from proveout.flow.keep import with_kept
 from proveout.flow.plots import plots
 from proveout.flow.timeline import timeline
 from proveout.store.runs import Run
@@ -58,6 +59,8 @@ def details(
 def _timed(step: Step, attempt: AttemptResult, files: AttemptLayout) -> MetricTable:
     """The metrics with their wall times, which metrics.json does not keep."""
     try:
-        return read_metrics(step.metrics, files.root, not_before=attempt.exit.started or None)[0]
+        return read_metrics(
+            with_kept(step, files).metrics, files.root, not_before=attempt.exit.started or None
+        )[0]
     except (UsageError, OSError):
         return MetricTable()

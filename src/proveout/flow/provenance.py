@@ -38,7 +38,7 @@ def wrong_tree(step: Step, settled: dict[str, StepResult]) -> str:
         if result.coverage.loop == step.coverage.loop:
             for finding in result.attempts[-1].findings if result.attempts else ():
                 if finding.id == FOREIGN:
-                    return f"{result.id} ran other code than that under test, so nothing after it counts: {finding.what}"
+                    return f"{result.id} ran other code than that under test: {finding.what}"
     return ""
 
 

@@ -16,6 +16,7 @@ from proveout.domain.step import LevelRequest, Plan, Step
 from proveout.domain.verdict import Verdict, overall, worst
 from proveout.flow.details import details
 from proveout.flow.execute import step_results
+from proveout.flow.under_test import BRIDGE_TESTS, bridge_checks, local_import, repositories
 from proveout.store.runs import Run
 
 LOOP_NAMES = {"nemo-rl": "NeMo-RL", "verl": "verl", "trl": "TRL", "bench": "bench"}
@@ -36,7 +37,7 @@ def build(run: Run, baseline: Run | None = None) -> Report:
     if not ends and verdict in (Verdict.PASS, Verdict.BLOCKED):
         verdict = Verdict.INCOMPLETE
     findings = (*plan.findings, *run.preflight_findings())
-    deliverables = tuple(_deliverables(plan, results))
+    deliverables = tuple(_deliverables(run, plan, results))
     return Report(
         result=verdict,
         summary=_summary(verdict, steps, results),
@@ -84,18 +85,26 @@ def _summary(verdict: Verdict, steps: dict[str, Step], results: tuple[StepResult
 
 
 def _deliverables(
-    plan: Plan, results: tuple[StepResult, ...]
+    run: Run, plan: Plan, results: tuple[StepResult, ...]
 ) -> Iterable[tuple[Deliverable, tuple[str, ...]]]:
     """Each deliverable with the ids of the steps whose evidence stands behind it."""
+    steps, checkouts = {step.id: step for step in plan.steps}, run.checkouts()
+    bridge_tests = [result for result in results if result.coverage.variant == BRIDGE_TESTS]
     for loop in dict.fromkeys(step.coverage.loop for step in plan.steps):
-        of_loop = [result for result in results if result.coverage.loop == loop]
+        of_loop = [
+            result
+            for result in results
+            if result.coverage.loop == loop and result.coverage.variant != BRIDGE_TESTS
+        ]
         name = LOOP_NAMES.get(loop, loop)
         smoke = [result for result in of_loop if result.coverage.level == 0]
         others = [result for result in of_loop if result.coverage.level > 0]
-        yield from ((line, ()) for line in _bridge_lines(name))
+        yield bridge_checks(checkouts, steps, results), _ids(bridge_tests)
+        imported = local_import(loop, name, checkouts, results, run.preflight_findings())
+        yield imported, _ids(result for result in of_loop if result.attempts)
         yield _level_line(f"{name} policy run", smoke, plan, loop), _ids(smoke)
         yield _level_line("Requested variants", others, plan, loop), _ids(others)
-        yield _capture_line(of_loop), _ids(result for result in of_loop if result.attempts)
+        yield _capture_line(of_loop, steps), _ids(result for result in of_loop if result.attempts)
     for level in plan.levels:
         if not level.requested and not any(step.coverage.loop == level.loop for step in plan.steps):
             name = f"{LOOP_NAMES.get(level.loop, level.loop)} loop"
@@ -104,14 +113,6 @@ def _deliverables(
 
 def _ids(results: Iterable[StepResult]) -> tuple[str, ...]:
     return tuple(result.id for result in results)
-
-
-def _bridge_lines(loop_name: str) -> Iterable[Deliverable]:
-    reason = "no Bridge checkout was given (--bridge or BRIDGE_REPO)"
-    yield Deliverable(name="Bridge-side checks", verdict=Verdict.NOT_REQUESTED, detail=reason)
-    yield Deliverable(
-        name=f"Local Bridge import in {loop_name}", verdict=Verdict.NOT_REQUESTED, detail=reason
-    )
 
 
 def _level_line(name: str, results: list[StepResult], plan: Plan, loop: str) -> Deliverable:
@@ -127,7 +128,7 @@ def _reasons(levels: list[LevelRequest]) -> str:
     return "; ".join(dict.fromkeys(level.reason for level in levels)) or "not asked for"
 
 
-def _capture_line(results: list[StepResult]) -> Deliverable:
+def _capture_line(results: list[StepResult], steps: dict[str, Step]) -> Deliverable:
     """Whether log and metrics of every attempted step were captured; failing checks are the step's own."""
     attempted = [result for result in results if result.attempts]
     if not attempted:
@@ -141,7 +142,11 @@ def _capture_line(results: list[StepResult]) -> Deliverable:
         parts.append(
             f"{where}/run.log, {where}/metrics.json, {held} of {len(last.checks)} metric checks hold"
         )
-    captured = all(result.attempts[-1].last_step is not None for result in attempted)
+    captured = all(
+        result.attempts[-1].last_step is not None
+        for result in attempted
+        if steps[result.id].planned_steps is not None
+    )
     return Deliverable(
         name="Metrics/log capture",
         verdict=Verdict.PASS if captured else Verdict.FAIL,
@@ -152,7 +157,7 @@ def _capture_line(results: list[StepResult]) -> Deliverable:
 def _evidence(
     run: Run, plan: Plan, steps: dict[str, Step], results: tuple[StepResult, ...]
 ) -> Iterable[Citation]:
-    yield Citation(what="Bridge repo", text="none under test")
+    yield from repositories(run.checkouts())
     for loop in dict.fromkeys(step.coverage.loop for step in plan.steps):
         if loop == "bench":
             yield Citation(what="bench loop", text=f"proveout {__version__}")

@@ -20,6 +20,7 @@ from proveout.judge.criteria.provenance import provenance
 from proveout.judge.criteria.refit_timing import refit_timing
 from proveout.judge.criteria.resume_files import resume_files
 from proveout.judge.criteria.resume_parity import resume_parity
+from proveout.judge.criteria.tests import tests
 from proveout.judge.criteria.trainable import trainable
 from proveout.judge.criteria.weights_moved import weights_moved
 
@@ -38,6 +39,7 @@ CRITERIA: dict[str, CriterionFunction] = {
     "resume_files": resume_files,
     "trainable": trainable,
     "log": log,
+    "tests": tests,
     "refit_timing": refit_timing,
     "provenance": provenance,
     "baseline": baseline,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from proveout.domain.checkout import compose_pythonpath, import_roots
-from proveout.domain.step import Command, Coverage, Resources, Step
+from proveout.domain.step import ATTEMPT_DIR, Command, Coverage, Criterion, Resources, Step
 from proveout.domain.tree import Tree
 from proveout.plan.change import Change
 from proveout.plan.families import Family
@@ -74,11 +74,13 @@ def bridge_tests(  # noqa: PLR0917 - what a plan knows
                 "-q",
                 "-p",
                 "no:cacheprovider",
+                f"--junitxml={ATTEMPT_DIR}/tests.xml",
                 *_without_nested(chosen),
             ),
             env={"PYTHONPATH": compose_pythonpath(roots, existing_path), "PYTHONDONTWRITEBYTECODE": "1"},
             cwd=checkouts["bridge"],
         ),
+        criteria=(Criterion(kind="tests", params={"junit": "tests.xml"}),),
         resources=Resources(gpus=0, minutes=2.0 + len(chosen), timeout_minutes=60.0),
         substitutions=tuple(said),
     )

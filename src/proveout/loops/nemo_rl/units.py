@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from proveout.domain.loop import LoopContext
-from proveout.domain.step import Command, Coverage, Resources, Step
+from proveout.domain.step import ATTEMPT_DIR, Command, Coverage, Criterion, Resources, Step
 from proveout.domain.tree import Tree
 from proveout.loops.nemo_rl.marks import EXCLUSIVE, GATED, TestFile, read_marks, selected
 from proveout.loops.nemo_rl.steps import NAME, UNSET, environment
@@ -97,6 +97,7 @@ def _step(  # noqa: PLR0917 - all of one surface
                 "pytest",
                 "-q",
                 *_NO_CACHE,
+                f"--junitxml={ATTEMPT_DIR}/tests.xml",
                 *(file.path for file in files),
                 *flags,
             ),
@@ -104,6 +105,7 @@ def _step(  # noqa: PLR0917 - all of one surface
             unset=UNSET,
             cwd=str(tree.root),
         ),
+        criteria=(Criterion(kind="tests", params={"junit": "tests.xml"}),),
         resources=Resources(gpus=2, minutes=surface.minutes, timeout_minutes=max(60.0, 3 * surface.minutes)),
         limitations=limitations,
         substitutions=said,
