@@ -7,11 +7,11 @@ export TRANSFORMERS_OFFLINE := 1
 
 .PHONY: prove test lint docs clean
 
-prove: $(VENV)/.ready
+prove: $(VENV)/.bench-ready
 	$(BIN)/proveout run
 
 test: lint
-	$(BIN)/python -m pytest
+	PROVEOUT_TEST_RAY_PYTHON=$(abspath $(BIN))/python $(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check
@@ -28,11 +28,15 @@ $(VENV)/.docs-ready: $(VENV)/.ready
 	touch $@
 
 # torch comes first and by pip alone: other packages would draw another build of it.
-$(VENV)/.ready: pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit("proveout needs Python 3.11 or newer; give one with PYTHON=...") if sys.version_info < (3, 11) else None'
+$(VENV)/.bench-ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("proveout needs Python 3.11 or newer; give one with PYTHON=..." if sys.version_info < (3, 11) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet 'torch==2.13.0'
-	$(BIN)/python -m pip install --quiet --editable '.[bench,impact,test,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	touch $@
+
+$(VENV)/.ready: $(VENV)/.bench-ready
+	$(BIN)/python -m pip install --quiet --editable '.[bench,impact,data,test,dev]'
 	touch $@
 
 clean:
