@@ -67,5 +67,5 @@ def _show(one: Change) -> None:
     values = {place: math.nan if value is None else value for place, value in enumerate(one.values)}
     bars, _ = sparkline(Series.of(values), bars=bars_for(sys.stdout.encoding))
     click.echo(f"{one.state}: {one.coverage}, {one.model}, {one.tag}  {bars}")
-    between = f"first in {one.run}, last good before it {one.before}" if one.before else f"in {one.run}"
+    between = f"in {one.run}" + (f"; the newest good run before it is {one.before}" if one.before else "")
     click.echo(f"  {one.reason + '; ' if one.reason else ''}{between}")
