@@ -21,7 +21,8 @@ def command(folder: Path, ci: tuple[str, ...], force: bool, dry_run: bool, as_js
     """Write proveout.toml and a CI workflow into FOLDER, the root of a checkout.
 
     What the tree is, where the other trees are (environment variables, or beside this one) and which CI it uses are
-    found out; paths of other trees are written as comments, since they belong to this machine. Nothing that is there is replaced without --force, and either all files are written or none.
+    found out. Paths of other trees are written as comments, since they belong to this machine. Nothing that is there
+    is replaced without --force, and either all files are written or none.
     """
     from proveout.plan.setup import contents, look, write
 
