@@ -112,7 +112,7 @@ def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]
     standins.tools(tmp_path / "bin")
     return {
         "bridge": str(standins.bridge(tmp_path / "bridge")),
-        "nemo-rl": str(standins.nemo_rl(tmp_path / "nemo")),
+        "nemo-rl": str(standins.nemo_rl(tmp_path / "nemo", **standins.core_scripts())),
         "verl": str(standins.verl(tmp_path / "verl")),
     }
 

@@ -7,6 +7,7 @@ replay step by step; ``STANDIN_FAULT`` names what they break.
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import sys
@@ -14,6 +15,9 @@ from pathlib import Path
 
 from tests.plan.conftest import BRIDGE, LORA, MEGATRON, NEMO, SMALL, VERL, committed, script, write
 
+from proveout.loops.nemo_rl.variants import table
+
+SFT_SECTION = "sft: {max_num_steps: 60, val_period: 10}\n"
 CHECKS = """'max(data["train/token_mult_prob_error"]) < 1.05' 'max(data["train/gen_kl_error"]) < 0.001'"""
 COMMON = r'''
 import json, os, struct, sys, time
@@ -135,7 +139,8 @@ def main():
     words = [word for word in sys.argv[1:] if "=" in word and not word.startswith("--")]
     base = {"policy": {"model_name": "tiny", "megatron_cfg": {"enabled": True, "peft": {"enabled": False}},
             "generation": {"backend": "vllm", "colocated": {"enabled": True}, "vllm_cfg": {"enforce_eager": False}}},
-            "grpo": {"max_num_steps": 2}, "checkpointing": {"enabled": False, "checkpoint_dir": "results"},
+            "grpo": {"max_num_steps": 2}, "sft": {"max_num_steps": 2},
+            "checkpointing": {"enabled": False, "checkpoint_dir": "results"},
             "logger": {"log_dir": "logs"}, "cluster": {"gpus_per_node": 1}}
     config = nested(words, base)
     if "dtensor" in FAULTS:
@@ -151,11 +156,21 @@ def main():
         worker("Checkpoint already exists at /cache/tiny. Skipping import.")
     if config["policy"]["megatron_cfg"]["peft"]["enabled"]:
         worker("  Trainable parameters: " + ("0" if "nothing-trainable" in FAULTS else "131,072"))
-    total = config["grpo"]["max_num_steps"]
+    section = Path(sys.argv[0]).stem.removeprefix("run_").removeprefix("vlm_")
+    total = config[section]["max_num_steps"]
+    saving, first = config["checkpointing"], 1
+    saved = sorted(Path(saving["checkpoint_dir"]).glob("step_*")) if saving["enabled"] else []
+    if saved and "restarts" not in FAULTS:
+        first = int(saved[-1].name.partition("_")[2]) + 1
+        worker(f"  successfully loaded checkpoint from {saved[-1]}/policy/weights [ t 0/1, p 0/1 ] at iteration 0")
+    if saving.get("checkpoint_must_save_by"):
+        total = first
     last = total - 1 if {"short", "timeout-0"} & FAULTS else total
     table = recorded()
+    table["train/num_unmasked_tokens"] = table["train/global_valid_toks"]
+    table["train/num_valid_samples"] = table["train/global_valid_seqs"]
     events = Events(config["logger"]["log_dir"])
-    for step in range(1, last + 1):
+    for step in range(first, last + 1):
         print(f"\n========================= Step {step}/{total} =========================", flush=True)
         for tag, points in table.items():
             if step not in points or tag.startswith("timing/setup"):
@@ -315,18 +330,63 @@ run_module("proveout", run_name="__main__")
 CHECK = DUMP.replace("dump", "check")
 
 
+DIAMOND = r"""#!/bin/bash
+SCRIPT_DIR=$( cd -- "$( dirname -- "${BASH_SOURCE[0]}" )" && pwd)
+PROJECT_ROOT=$(realpath $SCRIPT_DIR/../..)
+set -eou pipefail
+EXP_NAME=$(basename $0 .sh)
+EXP_DIR=$SCRIPT_DIR/$EXP_NAME
+LOG_DIR=$EXP_DIR/logs
+CKPT_DIR=$EXP_DIR/ckpts
+rm -rf $EXP_DIR
+mkdir -p $EXP_DIR
+prefix_output() {
+  sed "s/^/$1/"
+}
+train_cmd() {
+uv run $PROJECT_ROOT/examples/run_sft.py \
+    cluster.gpus_per_node=1 \
+    checkpointing.enabled=false \
+    $@
+}
+cd $PROJECT_ROOT
+train_cmd logger.log_dir=$LOG_DIR/baseline sft.max_num_steps=2 $@ 2>&1 | prefix_output "[baseline] "
+uv run tests/json_dump_tb_logs.py $LOG_DIR/baseline --output_path $EXP_DIR/baseline.json
+train_cmd logger.log_dir=$LOG_DIR/mcore sft.max_num_steps=2 checkpointing.checkpoint_must_save_by=0:0:0:1 \
+    checkpointing.enabled=true checkpointing.checkpoint_dir=$CKPT_DIR/mcore \
+    policy.dtensor_cfg.enabled=false policy.megatron_cfg.enabled=true $@ 2>&1 | prefix_output "[mcore 1step] "
+uv run tests/json_dump_tb_logs.py $LOG_DIR/mcore --output_path $EXP_DIR/mcore_1step.json
+train_cmd logger.log_dir=$LOG_DIR/mcore sft.max_num_steps=2 \
+    checkpointing.enabled=true checkpointing.checkpoint_dir=$CKPT_DIR/mcore \
+    policy.dtensor_cfg.enabled=false policy.megatron_cfg.enabled=true $@ 2>&1 | prefix_output "[mcore 2step] "
+uv run tests/json_dump_tb_logs.py $LOG_DIR/mcore --output_path $EXP_DIR/mcore_2step.json
+"""
+
+
+def core_scripts() -> dict[str, str]:
+    """A functional script for every core variant, with the words that turn on what the level is about."""
+    found = {}
+    for variant in table().variants:
+        if variant.core and variant.script and variant.script not in ("grpo_megatron", "grpo_megatron_lora"):
+            words = " ".join(f"{key}={json.dumps(value)}" for key, value in variant.backend.items())
+            found[variant.script] = script(f"{SMALL} {words}", checks=CHECKS)
+    return {**found, "sft_resume_diamond": DIAMOND}
+
+
 def nemo_rl(root: Path, **scripts: str) -> Path:
     """A NeMo-RL-like tree; ``scripts`` replaces functional scripts by name."""
     files = {
         **NEMO,
         "examples/run_grpo.py": 'CONFIG = ("configs", "grpo_base.yaml")\n' + RUN_GRPO.partition("\n")[2],
+        "examples/run_sft.py": 'CONFIG = ("configs", "grpo_base.yaml")\n' + RUN_GRPO.partition("\n")[2],
+        "examples/configs/grpo_base.yaml": NEMO["examples/configs/grpo_base.yaml"] + SFT_SECTION,
         "tests/unit/conftest.py": FLAGS,
         "tests/json_dump_tb_logs.py": DUMP,
         "tests/check_metrics.py": CHECK,
         "tests/functional/grpo_megatron.sh": script(SMALL, config=MEGATRON, checks=CHECKS),
         "tests/functional/grpo_megatron_lora.sh": LORA.replace(
             "'max(data[\"train/token_mult_prob_error\"]) < 1.05'", CHECKS
-        ),
+        ).replace("/tmp/standin_lora", "$EXP_DIR/ckpts"),
     }
     files |= {f"tests/functional/{name}.sh": text for name, text in scripts.items()}
     return committed(root, files)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.loops import standins
 
 from proveout.domain.verdict import Verdict
 
@@ -36,6 +37,7 @@ NEMO = [
     ("timeout-0", Verdict.FAIL, "completion.timeout", "Timeout has been reached"),
     ("refit-failed", Verdict.FAIL, "false_pass.refit-failed", "failed during refit"),
     ("dtensor", Verdict.FAIL, "backend.differs", "policy.megatron_cfg.enabled = False"),
+    ("cached-import", Verdict.FAIL, "fresh_import.reused", "Skipping import."),
     ("worker-import", Verdict.FAIL, "provenance.foreign", "site-packages/megatron/bridge"),
     ("provider", Verdict.FAIL, "exit.status", "no attribute 'finalize'"),
     ("raises", Verdict.FAIL, "exit.status", "device-side assert"),
@@ -131,3 +133,32 @@ def test_an_earlier_runs_events_in_the_same_place_do_not_count(prove: Prove, tmp
     assert prove("nemo-rl", 0).last.verdict is Verdict.PASS
     stale = prove("nemo-rl", 0, "short")
     assert stale.last.verdict is Verdict.FAIL
+
+
+def test_a_pipe_that_loses_the_exit_status_hides_nothing(prove: Prove, tmp_path: Path) -> None:
+    path = tmp_path / "nemo/tests/functional/grpo_megatron.sh"
+    path.write_text(path.read_text().replace("set -eou pipefail", "set -eu"))
+    proof = prove("nemo-rl", 0, "raises")
+    assert proof.last.attempts[-1].exit.ok
+    assert proof.last.verdict is Verdict.FAIL and "completion.short" in proof.ids
+
+
+def test_a_check_that_cannot_fail_is_no_pass(prove: Prove, tmp_path: Path) -> None:
+    path = tmp_path / "nemo/tests/functional/grpo_megatron.sh"
+    path.write_text(path.read_text().replace(standins.CHECKS, "'len(data[\"train/loss\"]) >= 0'"))
+    proof = prove("nemo-rl", 0)
+    assert proof.last.verdict is Verdict.FAIL and "checks.none-can-fail" in proof.ids
+
+
+def test_a_nan_that_max_would_hide_fails(prove: Prove, tmp_path: Path) -> None:
+    path = tmp_path / "nemo/tests/functional/grpo_megatron.sh"
+    path.write_text(path.read_text().replace(standins.CHECKS, "'max(data[\"train/grad_norm\"]) < 100'"))
+    proof = prove("nemo-rl", 0, "nan")
+    assert proof.last.verdict is Verdict.FAIL and "finite.non-finite" in proof.ids
+
+
+def test_the_resume_diamond_must_resume(prove: Prove) -> None:
+    sound = prove("nemo-rl", 1, variant="resume")
+    assert sound.last.verdict is Verdict.PASS, (sound.ids, sound.cited)
+    broken = prove("nemo-rl", 1, "restarts", variant="resume")
+    assert broken.last.verdict is Verdict.FAIL and "resume_parity.no-proof" in broken.ids
