@@ -21,6 +21,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "skill": ("proveout.cli.skill", "Print how a coding agent uses proveout."),
     "unit": ("proveout.cli.unit", "NeMo-RL's documented unit test configurations; no test is no success."),
     "assets": ("proveout.cli.assets", "Prepare test assets once, and reuse them by content."),
+    "isolate": (
+        "proveout.cli.isolate",
+        "Re-run a failed step with one thing changed, to find what the failure needs.",
+    ),
     "typecheck": ("proveout.cli.typecheck", "Static typing with the checkout's own checker."),
     "impacted": ("proveout.cli.impacted", "List the tests that a change can reach, each with its reason."),
     "triage": ("proveout.cli.triage", "Say which boundary failed from logs alone, and which line caused it."),

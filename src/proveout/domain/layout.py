@@ -45,6 +45,8 @@ class RunLayout:
         self.journal = root / "events.jsonl"
         self.lock = root / "lock"
         self.attempts = root / "attempts"
+        self.reruns = root / "isolation"
+        self.isolation = root / "isolation.json"
         self.junit = root / "junit.xml"
 
     @property
@@ -72,3 +74,8 @@ class RunLayout:
         """The directory of one attempt; ``number`` counts from 1 over the whole run."""
         where = step.coverage
         return AttemptLayout(self.attempts / f"{number:02d}-{where.loop}-L{where.level}-{where.variant}")
+
+    def rerun(self, number: int, step: Step, rung: str) -> AttemptLayout:
+        """The directory of one re-run for isolation; ``number`` counts these alone, from 1."""
+        where = step.coverage
+        return AttemptLayout(self.reruns / f"{number:02d}-{where.loop}-L{where.level}-{where.variant}-{rung}")

@@ -72,7 +72,7 @@ def go_on(run: Run, policy: Policy, observer: Observer) -> Report:
                 where=str(run.layout.root),
                 remedy="free space there; 'proveout resume' then goes on",
             ) from error
-        return _write_reports(run)
+        return write_reports(run)
 
 
 def _block(run: Run, findings: list[Finding], policy: Policy) -> None:
@@ -85,7 +85,8 @@ def _block(run: Run, findings: list[Finding], policy: Policy) -> None:
     run.journal.append("run_finished")
 
 
-def _write_reports(run: Run) -> Report:
+def write_reports(run: Run) -> Report:
+    """The report of a run as it stands, written in every format and put into the history."""
     report = build(run)
     for name, (suffix, _) in FORMATS.items():
         write_atomic(run.layout.report(suffix), render(report, name))

@@ -16,6 +16,7 @@ from proveout.domain.step import LevelRequest, Plan, Step
 from proveout.domain.verdict import Verdict, overall, worst
 from proveout.flow.details import details
 from proveout.flow.execute import step_results
+from proveout.flow.isolation_findings import isolation_findings
 from proveout.flow.under_test import BRIDGE_TESTS, bridge_checks, local_import, repositories
 from proveout.store.runs import Run
 
@@ -36,7 +37,7 @@ def build(run: Run, baseline: Run | None = None) -> Report:
     verdict = _overall(results)
     if not ends and verdict in (Verdict.PASS, Verdict.BLOCKED):
         verdict = Verdict.INCOMPLETE
-    findings = (*plan.findings, *run.preflight_findings())
+    findings = (*plan.findings, *run.preflight_findings(), *isolation_findings(run))
     deliverables = tuple(_deliverables(run, plan, results))
     return Report(
         result=verdict,

@@ -68,6 +68,7 @@ class Driver:
             return 0
         with self._phases.phase("checkpoint_load_time_s"):
             step = store.restore(folder, self._parts(), self._identity, self._faults.left_out())
+        self._faults.restored(self._algorithm.policy.weights())
         print(console.RESUMED.format(folder=folder, step=step), flush=True)
         return step
 
@@ -109,6 +110,7 @@ class Driver:
         folder = store.save(
             find.folder_of(self._config), step, self._parts(), self._identity, self._config.checkpoint.keep
         )
+        self._faults.saved(self._algorithm.policy.weights())
         print(console.SAVED.format(folder=folder, step=step), flush=True)
 
     def _parts(self) -> dict[str, store.Stateful]:

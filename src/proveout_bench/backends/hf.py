@@ -57,7 +57,7 @@ class HfBackend:
 
     def __init__(self, config: RunConfig, model: torch.nn.Module) -> None:
         faults = Faults(config.fault)
-        self._temperature = config.rollout.temperature
+        self._temperature = faults.temperature(config.rollout.temperature)
         self._model: Trained = (
             LoraModel(config.lora, model, faults, config.seed) if config.lora.rank else FullModel(model)
         )

@@ -147,6 +147,14 @@ class Fault:
     advantage_sign: bool = False
     no_zero_grad: bool = False
     constant_reward: bool = False
+    saving_spoils: bool = False
+    restoring_spoils: bool = False
+    nan_beyond_tokens: Natural = 0
+    nan_second_update: bool = False
+    padding_ignored: bool = False
+    temperature_ignored: bool = False
+    reference_nan: bool = False
+    threads_race: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,7 +54,9 @@ class RolloutLoop:
         with phases.phase("reward_calculation", "Processing rewards..."):
             rewards = rewards_of(self._actors, prompts, batch, self._faults)
         with phases.phase("policy_and_reference_logprobs", "Computing logprobs..."):
-            previous, reference = self.policy.logprobs(batch), self.policy.reference_logprobs(batch)
+            scored, faults, config = self._faults.scored(batch), self._faults, self._config
+            previous = faults.previous(self.policy.logprobs(scored), config.runtime.threads)
+            reference = faults.reference(self.policy.reference_logprobs(scored), config.loss.kl_beta)
         inputs, trained = self._learner.learn(step, Experience(batch, rewards, previous, reference))
         return {**trained, **rollout_metrics(batch, rewards, inputs)}
 

@@ -53,7 +53,7 @@ class Updater:
 
         def loss(current: Tensor) -> Tensor:
             value, measured = grpo_loss(current, inputs, self._config)
-            value = self._faults.loss(step, value)
+            value = self._faults.loss(step, value, current.shape[1])
             metrics.update(measured, loss=float(value.detach()))
             return value
 
