@@ -10,9 +10,9 @@ HEAD = """# Impacted selection
 
 Made by `benchmarks/impacted.py`. A mutation is one seeded edit of one source file. The truth is what fails when every
 test runs under it; a *miss* is such a test that a selector leaves out. A share is the mean, over mutations, of the
-tests that the selector would run. A mutation under which the suite hangs is left out. Every
-selector was asked about the same mutations and judged by the same truth; pytest-impacted, which builds its graph anew each time, about
-every fourth.
+tests that the selector would run. A mutation under which the suite hangs is left out. Every selector
+was asked about the same mutations and judged by the same truth; pytest-impacted, which builds its graph anew each time,
+about every fourth.
 
 | Project | Tests | Selector | Mutations | of them break a test | Misses (in mutations) | Mean share |
 |---|---|---|---|---|---|---|
