@@ -56,12 +56,12 @@ def levels() -> Iterator[str]:
         "What a level runs, and the claim that a pass may make: the report says no more than that. A level "
         "without a named variant runs those marked *core*. Minutes are expectations on one node, not measurements."
     )
-    rows_of = {"bench": bench().steps, "nemo-rl": nemo_rl().variants, "verl": verl().variants}
+    sources = {"bench": bench().steps, "nemo-rl": nemo_rl().variants, "verl": verl().variants}
     tables = {
         name: [
             (one.level, one.name, one.core, one.title, one.claim, one.minutes) for one in rows if one.claim
         ]
-        for name, rows in rows_of.items()
+        for name, rows in sources.items()
     }
     for name in loops.LOOPS:
         titles = loops.get(name).levels
