@@ -60,9 +60,7 @@ def config_changes(step: Step, ours: AttemptLayout, other: Step, theirs: Attempt
 
 def _differences(step_id: str, base: Mapping[str, Any], mine: Mapping[str, Any]) -> Iterator[ConfigChange]:
     for key in sorted({*base, *mine}):
-        if key.rpartition(".")[2] in _OWN_PLACES or (
-            key in base and key in mine and base[key] == mine[key]
-        ):
+        if key.rpartition(".")[2] in _OWN_PLACES or (key in base and key in mine and base[key] == mine[key]):
             continue
         yield ConfigChange(
             step_id=step_id,
