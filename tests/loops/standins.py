@@ -397,7 +397,7 @@ def nemo_rl(root: Path, **scripts: str) -> Path:
 
 def verl(root: Path) -> Path:
     """A verl-like tree."""
-    return committed(root, {**VERL, "verl/trainer/main_ppo.py": MAIN_PPO})
+    return committed(root, {**VERL, "verl/__init__.py": "", "verl/trainer/main_ppo.py": MAIN_PPO})
 
 
 def bridge(root: Path) -> Path:

@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "judge": ("proveout.cli.judge", "Judge a finished run again from its evidence."),
     "history": ("proveout.cli.history", "What happened before: trends and regressions."),
     "unit": ("proveout.cli.unit", "NeMo-RL's documented unit test configurations; no test is no success."),
+    "functional": ("proveout.cli.functional", "One functional script of NeMo-RL, judged, its checks printed."),
     "assets": ("proveout.cli.assets", "Prepare test assets once, and reuse them by content."),
     "typecheck": ("proveout.cli.typecheck", "Static typing with the checkout's own checker."),
     "impacted": ("proveout.cli.impacted", "List the tests that a change can reach, each with its reason."),
