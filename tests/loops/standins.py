@@ -64,6 +64,8 @@ def worker(text, name="MegatronPolicyWorker"):
 
 
 def workers_import():
+    if "silent" in FAULTS:
+        return
     """What the workers' own warnings name: the files that this process really finds."""
     for module in ("megatron.bridge", "megatron.core"):
         path = origin(module)

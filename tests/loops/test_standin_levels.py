@@ -42,7 +42,7 @@ def why(answer: Answer) -> Any:
 def test_every_level_of_nemo_rl(proveout: Run) -> None:
     answer = proveout("nemo-rl", "--level", "0-4,6", "--json")
     found = verdicts(answer)
-    levels = {step["coverage"]["level"] for step in json.loads(answer.out)["steps"]}
+    levels = {step["level"] for step in json.loads(answer.out)["steps"]}
     assert levels == {0, 1, 2, 3, 4, 6}
     assert set(found.values()) == {"Pass"}, why(answer)
     assert answer.status == 0
@@ -60,7 +60,7 @@ def test_every_level_of_verl(proveout: Run, tmp_path: Path) -> None:
     answer = proveout("verl", "--level", "0-3,5", "--set", "reward_model=off", "--json")
     assert set(verdicts(answer).values()) == {"Pass"}, why(answer)
     report = json.loads(answer.out)
-    assert {step["coverage"]["level"] for step in report["steps"]} == {0, 1, 2, 3, 5}
+    assert {step["level"] for step in report["steps"]} == {0, 1, 2, 3, 5}
     assert any("reward model was off" in text for text in report["limitations"])
 
 

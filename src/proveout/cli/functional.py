@@ -8,14 +8,20 @@ from typing import Any
 import click
 
 from proveout.cli import options
-from proveout.cli.request import located, planning_options
+from proveout.cli.request import located
 
 
 @click.command("functional")
 @click.argument("script")
 @click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option("--dry-run", is_flag=True, help="Print the command and start nothing.")
-@planning_options
+@click.option("--bridge", help="Megatron-Bridge checkout under test. [$BRIDGE_REPO]")
+@click.option("--mcore", help="Megatron-Core checkout under test. [$MCORE_REPO]")
+@click.option("--nemo-rl", help="NeMo-RL checkout. [$NEMO_RL_REPO]")
+@click.option("--model", help="Model name or directory, in place of the script's own.")
+@click.option(
+    "--gpus", default=0, type=click.IntRange(0), help="GPUs at hand; a script that needs more is skipped."
+)
 @options.state_dir
 @options.as_json
 def command(
@@ -43,7 +49,7 @@ def command(
     from proveout.plan.choices import Choice
     from proveout.store.runs import runs_root
 
-    checkouts = located(asked)
+    checkouts = located({**asked, "verl": None})
     name = Path(script).name.removesuffix(".sh")
     root = checkouts.get("nemo-rl")
     if root is None:
@@ -60,7 +66,6 @@ def command(
         levels=(Choice("nemo-rl", 0, name),),
         model=asked["model"],
         gpus=asked["gpus"],
-        seed=asked["seed"],
         overrides=overrides,
     )
     planned = make_plan(request)
