@@ -44,7 +44,7 @@ CONTROL = Rung(
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """How many re-runs, and how many minutes of them, at most."""
 
-    runs: int = 8
+    runs: int = 12
     minutes: float = 120.0
 
 

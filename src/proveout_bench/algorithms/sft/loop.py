@@ -39,7 +39,7 @@ class SftLoop:
         measured: dict[str, float] = {}
 
         def loss(current: Tensor) -> Tensor:
-            value = self._faults.loss(step, -masked_mean(current, batch.response_mask))
+            value = self._faults.loss(step, -masked_mean(current, batch.response_mask), current.shape[1])
             measured["loss"] = float(value.detach())
             return value
 
