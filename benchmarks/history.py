@@ -34,7 +34,7 @@ QUESTIONS = {
     "history --loop bench --level 6 --since 30d": "filtered",
     "history metric train/metric_1 --level 6 --json": "one metric over all runs of a level",
     "history flaky": "flaky steps over all runs",
-    "history regressions train/*": "regressions over all metrics",
+    "history regressions": "what moved in the newest run of each of 10 recipes",
 }
 
 

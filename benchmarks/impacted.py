@@ -6,6 +6,7 @@ selector is asked which tests it would run; a failing test that is not among the
     python benchmarks/impacted.py mutate --work DIR --project toolz=PATH:TESTS ... --count 70 [--peer]
     python benchmarks/impacted.py tree PATH --work DIR
     python benchmarks/impacted.py actor --work DIR --python PYTHON
+    python benchmarks/impacted.py many --work DIR
     python benchmarks/impacted.py report --work DIR --out docs/benchmarks/impacted.md
 
 Results of finished mutations are kept in DIR and not run again. ``mutate`` needs an environment of its own with
@@ -32,6 +33,7 @@ import time
 from pathlib import Path
 
 from impacted_actor import actor
+from impacted_many import many
 from impacted_report import report
 from impacted_tree import tree
 
@@ -307,9 +309,10 @@ def main() -> None:
     real.add_argument("path", type=Path)
     remote = parts.add_parser("actor")
     remote.add_argument("--python", required=True)
+    numerous = parts.add_parser("many")
     text = parts.add_parser("report")
     text.add_argument("--out", type=Path, required=True)
-    for one in (mutate, real, remote, text):
+    for one in (mutate, real, remote, numerous, text):
         one.add_argument("--work", type=Path, required=True)
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
@@ -328,6 +331,8 @@ def main() -> None:
         tree(options.path.resolve(), work)
     elif options.part == "actor":
         actor(work, options.python)
+    elif options.part == "many":
+        many(work)
     else:
         report(work, options.out)
 

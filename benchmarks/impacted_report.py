@@ -30,7 +30,7 @@ def report(work: Path, out: Path) -> None:
         total += len(rows)
         text += "".join(_row(path.stem, name, rows) for name in [*_selectors(rows), "run all"])
     text += f"\nMutations in all: {total}.\n"
-    for name, section in (("actor.json", _actor), ("tree.json", _tree)):
+    for name, section in (("actor.json", _actor), ("tree.json", _tree), ("many.json", _many)):
         if (work / name).exists():
             text += section(json.loads((work / name).read_text()))
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -89,3 +89,14 @@ def _tree(one: dict[str, Any]) -> str:
         "\nMeasured on a shared, busy machine with two cores.\n",
     ]
     return "\n".join(lines)
+
+
+def _many(one: dict[str, float]) -> str:
+    labels = {
+        "plain": "every test, without `--impacted`",
+        "first": "every test, with `--impacted` and no record yet",
+        "nothing": "`--impacted`, nothing changed: no test runs",
+        "one file": "`--impacted`, one test file edited: 1,000 tests run",
+    }
+    rows = "".join(f"| {label} | {one[name]:.1f} s |\n" for name, label in labels.items())
+    return f"\n## 20,000 tests in 20 files\n\n| Session | Processor time |\n|---|---|\n{rows}"

@@ -45,6 +45,25 @@ def bench(*words: str, folder: Path = Path(), prepare: Callable[[], None] | None
     return Finished(done.returncode, done.stdout, done.stderr, folder)
 
 
+SMALL = (
+    *("tiny.hidden_size=32", "tiny.intermediate_size=64", "tiny.layers=1", "rollout.max_new_tokens=6"),
+    *("rollout.prompts=2", "rollout.group_size=4", "max_steps=2"),
+)
+
+
+def inside(algorithm: str, folder: Path, *words: str) -> dict[str, dict[int, float]]:
+    """A small run in this process; its scalars, timing left out."""
+    from proveout_bench import registry
+    from proveout_bench.config import resolve
+
+    small = (*SMALL, *(() if algorithm == "sft" else ("loss.minibatch_size=4",)))
+    config = resolve.resolve([*small, *words, f"output_dir={folder}"], algorithm)
+    folder.mkdir(parents=True, exist_ok=True)
+    registry.load(registry.ALGORITHMS, algorithm)(config)
+    found = Finished(0, "", "", folder).series()
+    return {tag: points for tag, points in found.items() if not tag.startswith("timing/")}
+
+
 def grpo(folder: Path, *words: str, prepare: Callable[[], None] | None = None) -> Finished:
     """A ``grpo`` run that writes to ``folder``."""
     return bench("grpo", f"output_dir={folder}", *words, folder=folder, prepare=prepare)

@@ -81,7 +81,7 @@ def test_ratio_metrics_see_valid_tokens_only() -> None:
 
 def test_a_long_sequence_weighs_by_its_tokens() -> None:
     both = LossInputs(
-        advantages=torch.tensor([1.0, -1.0]),
+        advantages=torch.tensor([[1.0], [-1.0]]).expand(2, 3),
         previous=torch.zeros(2, 3),
         reference=torch.zeros(2, 3),
         generation=torch.zeros(2, 3),

@@ -104,6 +104,16 @@ def test_configuration_and_environment_that_differ(root: Path, compare: Compare)
     assert "configuration: lr: 0.001 -> 0.0" in compare(run, baseline)[1]
 
 
+def test_where_an_attempt_lay_is_no_difference(root: Path, compare: Compare) -> None:
+    runs = [make_run(root, PASS), make_run(root, PASS)]
+    for run in runs:
+        (attempt,) = run.layout.attempts.iterdir()
+        place = f"/elsewhere/runs/{run.layout.id}/attempts/{attempt.name}"
+        (attempt / "config.json").write_text(json.dumps({"output_dir": place, "log": f"file={place}/log"}))
+    (step,) = json.loads(compare(*runs, "--json")[1])["steps"]
+    assert step["config"] == []
+
+
 def test_a_secret_of_the_configuration_is_not_shown(root: Path, compare: Compare) -> None:
     secrets = {"wandb": {"api_key": "hunter2hunter2"}, "url": "https://me:hunter2hunter2@host/"}
     run, baseline = make_run(root, PASS, config=secrets), make_run(root, PASS)

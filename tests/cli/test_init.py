@@ -59,8 +59,12 @@ def test_it_finds_the_other_trees(bridge: Path, ask: Ask, monkeypatch: pytest.Mo
     elsewhere = tree(bridge.parent.parent / f"{bridge.parent.name}-mcore", "mcore")
     monkeypatch.setenv("MCORE_REPO", str(elsewhere))
     _, out, _ = ask("init")
+    assert read_settings(bridge) == {"bridge": str(bridge)}, "other paths belong to this machine"
+    file = bridge / "proveout.toml"
+    file.write_text(re.sub(r'^# (?=(?:nemo-rl|mcore) = ")', "", file.read_text(), flags=re.MULTILINE))
     found = {role: Path(path).resolve() for role, path in read_settings(bridge).items()}
     assert found == {"bridge": bridge, "nemo-rl": bridge.parent / "RL", "mcore": elsewhere}
+    assert "nemo-rl: ../RL (found beside this tree; take it in there, or set NEMO_RL_REPO)" in out
     assert "verl: one of ../verl-a, ../verl-b; choose" in out
 
 

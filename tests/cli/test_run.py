@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -85,6 +87,15 @@ def test_report_and_runs_read_the_finished_run(default_run: tuple[Answer, Path])
         (6, "Pass", 1),
     ]
     assert call("runs", "--json", cwd=here).json[0]["result"] == "Pass"
+
+
+def test_a_finished_run_is_in_the_history_before_anybody_asks(default_run: tuple[Answer, Path]) -> None:
+    run = run_of(default_run[1])
+    with closing(sqlite3.connect(run.parents[1] / "history.sqlite")) as index:
+        assert index.execute("SELECT id, verdict FROM runs").fetchall() == [(run.name, "Pass")]
+        steps = index.execute("SELECT loop, level, verdict FROM steps ORDER BY level").fetchall()
+        assert steps == [("bench", 0, "Pass"), ("bench", 6, "Pass")]
+        assert index.execute("SELECT count(*) FROM metrics").fetchone()[0] > 20
 
 
 def test_resume_of_a_finished_run_runs_nothing_again(default_run: tuple[Answer, Path]) -> None:

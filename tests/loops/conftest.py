@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.loops import standins
 from tests.plan.conftest import BRIDGE, NEMO, SMALL, VERL, WRAPPER, script, write
 
+from proveout import launch, loops
+from proveout.capture.metrics import read_metrics
+from proveout.capture.metrics_json import write_metrics_json
+from proveout.domain.checkout import ROLES
+from proveout.domain.evidence import StepResult
+from proveout.domain.layout import AttemptLayout
+from proveout.domain.loop import LoopContext
+from proveout.domain.step import LevelRequest, Plan, Source, Step
+from proveout.flow.execute import Policy, execute
 from proveout.loops import nemo_rl, verl
 from proveout.loops.nemo_rl.variants import table as nemo_table
 from proveout.loops.verl.variants import table as verl_table
+from proveout.store.runs import create
 
 
 @pytest.fixture
@@ -31,3 +45,100 @@ def full_trees(tmp_path: Path) -> dict[str, str]:
         "nemo-rl": str(write(tmp_path / "nemo", {**scripts, **recipes, **NEMO})),
         "verl": str(write(tmp_path / "verl", {**examples, **dummy, **VERL})),
     }
+
+
+class Silent:
+    """An observer that says nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *told: None
+
+
+class Proof:
+    """What came of the steps of one level, run in stand-in trees."""
+
+    def __init__(self, results: tuple[StepResult, ...], root: Path) -> None:
+        self.results = {result.id: result for result in results}
+        self.last = results[-1]
+        self.root = root
+
+    @property
+    def ids(self) -> set[str]:
+        """Ids of the findings that decide the last step, without the room."""
+        return {f.id.removeprefix("judge.") for f in self.last.attempts[-1].findings if f.decides}
+
+    @property
+    def cited(self) -> str:
+        """Every line that the last step's findings and triage cite, with its file's name and line."""
+        attempt = self.last.attempts[-1]
+        cites = [cite for finding in attempt.findings for cite in finding.evidence]
+        cites += [attempt.triage.cause] if attempt.triage and attempt.triage.cause else []
+        return "\n".join(f"{Path(c.where.file or '').name}:{c.where.line}: {c.text}" for c in cites)
+
+    def files(self, step: str = "") -> AttemptLayout:
+        """The files of a step's last attempt."""
+        result = self.results[step] if step else self.last
+        return AttemptLayout(self.root / "attempts" / result.attempts[-1].directory)
+
+
+@pytest.fixture(scope="session")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """metrics.json of a real GRPO run of the bench loop."""
+    place = tmp_path_factory.mktemp("recording")
+    words = (
+        "tiny.hidden_size=64",
+        "tiny.intermediate_size=128",
+        "rollout.max_new_tokens=8",
+        "runtime.threads=1",
+    )
+    subprocess.run(
+        [sys.executable, "-m", "proveout_bench", "grpo", f"output_dir={place}", "max_steps=20", *words],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    table, _ = read_metrics((Source(format="tensorboard", path="tensorboard"),), place)
+    write_metrics_json(table, place / "metrics.json")
+    return place / "metrics.json"
+
+
+@pytest.fixture
+def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Role -> a stand-in tree; the tools are on PATH."""
+    nemo_rl._tree.cache_clear()
+    verl._tree.cache_clear()
+    for name in (*ROLES.values(), "PYTHONPATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(Path(loops.__file__).parents[2]))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    standins.tools(tmp_path / "bin")
+    return {
+        "bridge": str(standins.bridge(tmp_path / "bridge")),
+        "nemo-rl": str(standins.nemo_rl(tmp_path / "nemo", **standins.core_scripts())),
+        "verl": str(standins.verl(tmp_path / "verl")),
+    }
+
+
+@pytest.fixture
+def prove(
+    stand_ins: dict[str, str], recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Proof]:
+    """Runs the training steps of a level under real launchers and judges them: ``prove(loop, level, fault...)``."""
+
+    def build(
+        loop: str,
+        level: int,
+        *faults: str,
+        variant: str = "default",
+        change: Callable[[Step], Step] = lambda step: step,
+        overrides: tuple[str, ...] = (),
+    ) -> Proof:
+        for name, value in standins.environment(tmp_path / "bin", recording, *faults).items():
+            monkeypatch.setenv(name, value)
+        context = LoopContext(python=sys.executable, checkouts=stand_ins, overrides=overrides)
+        request = LevelRequest(loop=loop, level=level, requested=True, reason="asked", variant=variant)
+        steps = tuple(change(step) for step in loops.get(loop).steps(request, context) if step.planned_steps)
+        run = create(tmp_path / "runs", Plan(model="tiny", levels=(request,), steps=steps))
+        policy = Policy(scheduler=launch.scheduler("local"))
+        results = execute(run, policy, Silent())  # type: ignore[arg-type]
+        return Proof(results, run.layout.root)
+
+    return build

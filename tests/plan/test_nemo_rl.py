@@ -61,7 +61,7 @@ def test_the_smoke_step_is_the_functional_script_with_its_own_checks(
     assert (step.planned_steps, step.resources.gpus) == (2, 2)
     checks = next(item for item in step.criteria if item.kind == "checks")
     assert checks.params["expressions"] == ['max(data["train/token_mult_prob_error"]) < 1.05']
-    assert {item.kind for item in step.criteria} == {"checks", "backend", "provenance"}
+    assert {item.kind for item in step.criteria} == {"checks", "backend", "provenance", "fresh_import"}
     assert step.metrics[0].path == f"{nemo}/tests/functional/grpo_megatron/logs"
     assert f"{nemo}/tests/functional/grpo_megatron/metrics.json" in {item.path for item in step.artifacts}
     assert LOOP.verify(step, context) == ()

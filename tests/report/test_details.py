@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from array import array
+from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.report.samples import attempt
 
@@ -16,11 +17,24 @@ from proveout.domain.verdict import Verdict
 from proveout.flow.plots import offending, plots, thinned
 from proveout.flow.timeline import timeline
 
-VALUES = st.lists(st.floats(), min_size=1, max_size=2000)
+STRANGE = (math.nan, math.inf, -math.inf)
 
 
-@given(values=VALUES, most=st.integers(20, 200), keep=st.sets(st.integers(0, 1999), max_size=5))
-def test_thinning_keeps_ends_marks_and_extremes(values: list[float], most: int, keep: set[int]) -> None:
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.integers(1, 1500),
+    most=st.integers(20, 200),
+    keep=st.sets(st.integers(0, 1499), max_size=5),
+    strange=st.sampled_from([0.0, 0.05, 1.0]),
+)
+def test_thinning_keeps_ends_marks_and_extremes(
+    seed: int, count: int, most: int, keep: set[int], strange: float
+) -> None:
+    random = Random(seed)
+    values = [
+        random.choice(STRANGE) if random.random() < strange else random.gauss(0, 1) for _ in range(count)
+    ]
     series = Series(array("q", range(len(values))), array("d", values))
     kept = thinned(series, most, keep)
     assert kept == sorted(set(kept))

@@ -10,7 +10,7 @@ from proveout.domain.metrics import MetricTable, Series
 from proveout.judge.expressions import Data, check_all
 from proveout.store.history.flaky import flaky
 from proveout.store.history.records import MetricRow, StepRow
-from proveout.store.history.regressions import State, of_metrics, of_seconds
+from proveout.store.history.regressions import State, of_metrics, of_seconds, recent
 from proveout.store.history.robust import Rule, Worse, worse_of
 from proveout.store.history.thresholds import suggest
 
@@ -106,6 +106,11 @@ def test_step_time_regresses_upwards_and_only_where_the_step_passed() -> None:
     assert [(change.state, change.run) for change in slow] == [(State.REGRESSED, "r009")]
     assert [change.state for change in of_seconds([*rows, step(9, seconds=7.0)], RULE)] == [State.IMPROVED]
     assert of_seconds([*rows, step(9, "Fail", seconds=14.0)], RULE) == []
+
+
+def test_the_newest_run_of_each_recipe_and_the_good_ones_before_it_count() -> None:
+    rows = [step(n, "Fail" if n in (5, 9) else "Pass") for n in range(10)] + [step(20, recipe="other")]
+    assert recent(rows, Rule(last=3)) == {"r006", "r007", "r008", "r009", "r020"}
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_a_wrong_ladder_file_is_a_clear_error(tmp_path: Path, text: str, says: s
         ),
         (
             climb("nemo-rl", Boundary.GENERATION, "weight-transfer", "refit"),
-            ["delta-verified", "dense-refit", "plain-nccl", "colocated", "megatron-generation"],
+            ["delta-verified", "dense-refit", "plain-nccl", "gloo-copy", "colocated", "megatron-generation"],
         ),
         (climb("nemo-rl", Boundary.ENVIRONMENT, "model-download"), ["offline-snapshot"]),
         (climb("nemo-rl", Boundary.TRAINER, "config"), ["two-tensor-ranks", "one-tensor-rank"]),

@@ -44,14 +44,14 @@ def _document(found: RunComparison) -> dict[str, object]:
 
 def _text(found: RunComparison) -> None:
     from proveout.cli.compare import show_metrics
-
     from proveout.report.clean import plain
 
     click.echo(f"{found.run}: {found.verdict}{_of(found.change)}")
     click.echo(f"baseline {found.baseline}: {found.baseline_verdict}{_of(found.baseline_change)}")
     for step in found.steps:
         click.echo(
-            f"\n{step.standing}: {step.coverage}: {_verdicts(step)}" + (f" - {plain(step.why)}" if step.why else "")
+            f"\n{step.standing}: {step.coverage}: {_verdicts(step)}"
+            + (f" - {plain(step.why)}" if step.why else "")
         )
         for name, differences in (("configuration", step.config), ("environment", step.environment)):
             for line in _lines(differences):

@@ -35,13 +35,15 @@ def command(
     import msgspec
 
     from proveout.store.history.queries import metrics, steps
-    from proveout.store.history.regressions import SECONDS, State, of_metrics, of_seconds
+    from proveout.store.history.regressions import SECONDS, State, of_metrics, of_seconds, recent
 
     index = asked.index()
     wanted = msgspec.structs.replace(asked.filter, verdict="")
-    found = of_seconds(steps(index, wanted), rule) if not tags or SECONDS in tags else []
+    of_steps = steps(index, wanted)
+    found = of_seconds(of_steps, rule) if not tags or SECONDS in tags else []
     others = tuple(tag for tag in tags if tag != SECONDS)
-    found += of_metrics(metrics(index, wanted, others), rule) if others or not tags else []
+    if others or not tags:
+        found += of_metrics(metrics(index, wanted, others, recent(of_steps, rule)), rule)
     regressed = [one for one in found if one.state is State.REGRESSED]
     decided = [one for one in found if one.state is not State.UNDECIDED]
     verdict = Verdict.FAIL if regressed else Verdict.PASS if decided else Verdict.BLOCKED
@@ -65,5 +67,5 @@ def _show(one: Change) -> None:
     values = {place: math.nan if value is None else value for place, value in enumerate(one.values)}
     bars, _ = sparkline(Series.of(values), bars=bars_for(sys.stdout.encoding))
     click.echo(f"{one.state}: {one.coverage}, {one.model}, {one.tag}  {bars}")
-    between = f"first in {one.run}, last good before it {one.before}" if one.before else f"in {one.run}"
+    between = f"in {one.run}" + (f"; the newest good run before it is {one.before}" if one.before else "")
     click.echo(f"  {one.reason + '; ' if one.reason else ''}{between}")

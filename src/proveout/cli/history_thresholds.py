@@ -27,11 +27,14 @@ def command(tags: tuple[str, ...], rule: Rule, asked: Asked, as_json: bool) -> i
     """
     import msgspec
 
-    from proveout.store.history.queries import metrics
+    from proveout.store.history.queries import metrics, steps
+    from proveout.store.history.regressions import recent
     from proveout.store.history.thresholds import suggest
 
     wanted = msgspec.structs.replace(asked.filter, verdict="Pass")
-    rows = [row for row in metrics(asked.index(), wanted, tags) if tags or not row.machine]
+    index = asked.index()
+    counted = recent(steps(index, wanted), rule)
+    rows = [row for row in metrics(index, wanted, tags, counted) if tags or not row.machine]
     found = suggest(rows, rule)
     if as_json:
         options.echo_json(found)

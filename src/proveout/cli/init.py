@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from proveout.cli import options
+from proveout.domain.checkout import ROLES
 
 
 @click.command("init")
@@ -20,7 +21,8 @@ def command(folder: Path, ci: tuple[str, ...], force: bool, dry_run: bool, as_js
     """Write proveout.toml and a CI workflow into FOLDER, the root of a checkout.
 
     What the tree is, where the other trees are (environment variables, or beside this one) and which CI it uses are
-    found out. Nothing that is there is replaced without --force, and either all files are written or none.
+    found out. Paths of other trees are written as comments, since they belong to this machine. Nothing that is there
+    is replaced without --force, and either all files are written or none.
     """
     from proveout.plan.setup import contents, look, write
 
@@ -40,7 +42,8 @@ def command(folder: Path, ci: tuple[str, ...], force: bool, dry_run: bool, as_js
     for name, state in states.items():
         click.echo(f"{state}: {name}")
     for role, (path, why) in found.checkouts.items():
-        click.echo(f"{role}: {path} ({why})")
+        aside = "" if role == found.role else f"; take it in there, or set {ROLES[role]}"
+        click.echo(f"{role}: {path} ({why}{aside})")
     for role, paths in found.unsure.items():
         click.echo(f"{role}: one of {', '.join(paths)}; choose in proveout.toml")
     if ".gitlab/proveout.yml" in states:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
@@ -148,8 +149,10 @@ class _Side:
 
 
 def _without_place(values: Mapping[str, Any], files: AttemptLayout | None) -> dict[str, str]:
-    place = str(files.root) if files is not None else ATTEMPT_DIR
-    texts = {key: _text(value).replace(place, ATTEMPT_DIR) for key, value in values.items()}
+    """The values as texts, with the attempt's directory as such wherever the run lay when it was made."""
+    run, attempt = (files.root.parents[1].name, files.root.name) if files is not None else ("", "")
+    place = re.compile(rf"[^\s'\"=:,]*/{re.escape(run)}/attempts/{re.escape(attempt)}")
+    texts = {key: place.sub(ATTEMPT_DIR, _text(value)) for key, value in values.items()}
     return {
         key: MASK if is_secret_name(key.replace(".", "_")) else text(value) for key, value in texts.items()
     }

@@ -14,6 +14,7 @@ from proveout.judge.criteria.completion import completion
 from proveout.judge.criteria.exit_status import exit_status
 from proveout.judge.criteria.false_pass import false_pass
 from proveout.judge.criteria.finite import finite
+from proveout.judge.criteria.fresh_import import fresh_import
 from proveout.judge.criteria.learning_signal import learning_signal
 from proveout.judge.criteria.log import log
 from proveout.judge.criteria.provenance import provenance
@@ -40,6 +41,7 @@ CRITERIA: dict[str, CriterionFunction] = {
     "trainable": trainable,
     "log": log,
     "tests": tests,
+    "fresh_import": fresh_import,
     "refit_timing": refit_timing,
     "provenance": provenance,
     "baseline": baseline,

@@ -130,16 +130,21 @@ class _Pass:
 
     def run(self, stream: IO[bytes]) -> LogScan:
         result = self.result
+        last: Block | None = None
         for block in blocks(stream):
-            if block.offset == 0:
+            if last is None:
                 result.binary = _looks_binary(block.data)
+            else:
+                self._before = last.data
+                self.assembler.tick(block.line)
+            last = block
             result.tracker.feed(block.data)
             self._block(block)
-            result.lines = block.line + block.data.count(b"\n")
-            result.size = block.offset + len(block.data)
-            self._before = (self._before + block.data[block.fresh :])[-TAIL:]
-            self.assembler.tick(result.lines)
-        result.tail, result.tail_offset = self._before, max(0, result.size - len(self._before))
+        if last is not None:
+            result.lines = last.line + last.data.count(b"\n")
+            result.size = last.offset + len(last.data)
+            result.tail = (self._before + last.data[last.fresh :])[-TAIL:]
+            result.tail_offset = result.size - len(result.tail)
         result.traces = self.assembler.finish()
         result.events = self._events()
         return result

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from functools import cache
-from importlib.resources import files
-from typing import Any
-
-import yaml
 
 from proveout.domain.errors import UsageError
 from proveout.domain.finding import Finding
@@ -24,25 +19,20 @@ from proveout.domain.step import (
     Source,
     Step,
 )
+from proveout.loops.bench.table import NAME, Row, rows_for, table
 
 LIMITATIONS = (
     "bench is the built-in loop: a pass says nothing of NeMo-RL or verl",
     "CPU only, backend hf: no Megatron, GPU kernel, NCCL or vLLM was exercised",
 )
 CHECK_SECONDS = 60.0
-
-
-@cache
-def levels() -> dict[int, dict[str, Any]]:
-    """The level table of this loop."""
-    table: dict[int, dict[str, Any]] = yaml.safe_load((files(__package__) / "levels.yaml").read_text())
-    return table
+ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
 class BenchLoop:
     """The built-in loop, as proveout sees it."""
 
-    name = "bench"
+    name = NAME
     default_levels = (0, 6)
     progress = Progress(
         step=r"=+ Step (?P<step>\d+)/(?P<total>\d+) =+",
@@ -59,72 +49,73 @@ class BenchLoop:
     @property
     def levels(self) -> dict[int, str]:
         """Level number -> title."""
-        return {number: row["title"] for number, row in levels().items()}
+        return table().levels
 
     def check(self, context: LoopContext) -> tuple[Finding, ...]:
-        """Nothing to warn of; raises UsageError for a wrong override or a directory that is no model."""
-        words = [*context.overrides, *_model(context)]
-        asked = subprocess.run(
-            [context.python, "-m", "proveout_bench", "grpo", "--check", *words],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=CHECK_SECONDS,
-            check=False,
-        )
-        if asked.returncode == 2:
-            raise UsageError(asked.stderr.strip().removeprefix("Error: "))
-        return ()
+        """Nothing to warn of; raises UsageError for an override that no algorithm takes or a directory that is no
+        model."""
+        refused = ""
+        for algorithm in dict.fromkeys(row.algorithm for row in table().steps):
+            words = [*context.overrides, *_model(context)]
+            asked = subprocess.run(
+                [context.python, "-m", "proveout_bench", algorithm, "--check", *words],
+                capture_output=True,
+                text=True,
+                stdin=subprocess.DEVNULL,
+                timeout=CHECK_SECONDS,
+                check=False,
+            )
+            if asked.returncode != 2:
+                return ()
+            refused = refused or asked.stderr
+        raise UsageError(refused.strip().removeprefix("Error: "))
 
     def steps(self, request: LevelRequest, context: LoopContext) -> tuple[Step, ...]:
-        """The step of one level."""
-        row = levels()[request.level]
-        settings = [f"{key}={value}" for key, value in row["settings"].items()]
-        words = [
-            f"output_dir={ATTEMPT_DIR}",
-            f"seed={context.seed}",
-            *settings,
-            *_model(context),
-            *context.overrides,
-        ]
-        return (
-            Step(
-                id=f"{self.name}-L{request.level}-{row['variant']}",
-                coverage=Coverage(loop=self.name, level=request.level, variant=row["variant"]),
-                deliverable=row["title"],
-                claim=row["claim"],
-                command=Command(
-                    argv=(context.python, "-m", "proveout_bench", "grpo", *words),
-                    env={
-                        "HF_HUB_OFFLINE": "1",
-                        "TRANSFORMERS_OFFLINE": "1",
-                        "TOKENIZERS_PARALLELISM": "false",
-                    },
-                ),
-                resources=Resources(minutes=row["minutes"], timeout_minutes=30),
-                planned_steps=_planned(words),
-                artifacts=(
-                    Artifact(path="tensorboard/events.out.tfevents.*", what="TensorBoard events"),
-                    Artifact(path="config.json", what="resolved configuration"),
-                ),
-                metrics=(Source(format="tensorboard", path="tensorboard"),),
-                config=Source(format="json", path="config.json"),
-                criteria=(
-                    Criterion(kind="checks", params={"expressions": row["checks"]}),
-                    *(Criterion(**criterion) for criterion in row.get("criteria", ())),
-                ),
-                limitations=LIMITATIONS,
-            ),
-        )
+        """The steps of one level."""
+        return tuple(_step(row, context) for row in rows_for(request))
+
+
+def _step(row: Row, context: LoopContext) -> Step:
+    words = [
+        f"output_dir={ATTEMPT_DIR}",
+        f"seed={context.seed}",
+        *(f"{key}={value}" for key, value in row.settings.items()),
+        *_model(context),
+        *context.overrides,
+    ]
+    return Step(
+        id=row.id,
+        coverage=Coverage(loop=NAME, level=row.level, variant=row.name),
+        deliverable=row.title,
+        claim=row.claim,
+        command=Command(
+            argv=(context.python, "-m", "proveout_bench", row.algorithm, *words), env=ENVIRONMENT
+        ),
+        resources=Resources(minutes=row.minutes, timeout_minutes=30),
+        planned_steps=_planned(row, words),
+        artifacts=(
+            Artifact(path="tensorboard/events.out.tfevents.*", what="TensorBoard events"),
+            Artifact(path="config.json", what="resolved configuration"),
+            *row.artifacts,
+        ),
+        metrics=(Source(format="tensorboard", path="tensorboard"),),
+        config=Source(format="json", path="config.json"),
+        criteria=(Criterion(kind="checks", params={"expressions": row.expressions}), *row.criteria),
+        limitations=LIMITATIONS,
+        needs=row.needs,
+    )
 
 
 def _model(context: LoopContext) -> list[str]:
     return [f"model={context.model}"] if context.model else []
 
 
-def _planned(words: list[str]) -> int:
-    """The last ``max_steps`` word counts, as it does for the loop itself."""
-    return int([word.partition("=")[2] for word in words if word.startswith("max_steps=")][-1])
+def _planned(row: Row, words: list[str]) -> int | None:
+    """The last ``max_steps`` word counts, as it does for the loop itself, or the row's own earlier end."""
+    counts = [word.partition("=")[2] for word in words if word.startswith("max_steps=")]
+    if not counts or not counts[-1].isdecimal():
+        return row.stops_after
+    return min(int(counts[-1]), row.stops_after or int(counts[-1]))
 
 
 def default_python() -> str:

@@ -171,6 +171,7 @@ def _step(
     judged += criteria
     expected = {"policy.megatron_cfg.enabled": True, **variant.backend}
     judged.append(Criterion(kind="backend", params={"expected": expected}))
+    judged.append(Criterion(kind="fresh_import"))
     judged += provenance(context, NAME)
     short = ""
     if context.gpus and gpus > context.gpus:

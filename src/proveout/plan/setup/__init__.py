@@ -1,4 +1,8 @@
-"""The first files of a checkout: ``proveout.toml`` and a CI workflow, from what can be found out here."""
+"""The first files of a checkout: ``proveout.toml`` and a CI workflow, from what can be found out here.
+
+Paths of other trees belong to one machine, and a settings file that names a tree that is not there is an error:
+they are written as comments.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +138,8 @@ def _settings(found: Found) -> str:
     for role, variable in ROLES.items():
         if role in found.checkouts:
             path, why = found.checkouts[role]
-            lines.append(f"{role} = {json.dumps(path)}  # {why}")
+            hidden = "" if role == found.role else "# "
+            lines.append(f"{hidden}{role} = {json.dumps(path)}  # {why}")
         elif role in found.unsure:
             lines += [f"# {role} = {json.dumps(path)}  # one of several found" for path in found.unsure[role]]
         else:

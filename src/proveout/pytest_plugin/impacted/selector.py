@@ -45,6 +45,7 @@ class Selector:
         self.seen, self.outcomes = Seen(), Outcomes()
         self.combined = testmon.selecting(config)
         self.saved = True
+        self._files: dict[str, str | None] = {}
         self._sees_all = not (config.getoption("lf", False) or config.getoption("override_ini", None))
 
     def _file(self, path: Path) -> str | None:
@@ -56,8 +57,10 @@ class Selector:
 
     def _name(self, nodeid: str) -> str | None:
         """The record's name of a node id, which is relative to the root directory of the session."""
-        file = self._file(Path(self.config.rootpath, nodeid.partition("::")[0]))
-        rest = nodeid.partition("::")[2]
+        given, _, rest = nodeid.partition("::")
+        if given not in self._files:
+            self._files[given] = self._file(Path(self.config.rootpath, given))
+        file = self._files[given]
         return None if file is None else f"{file}::{rest}" if rest else file
 
     def pytest_report_header(self) -> str:

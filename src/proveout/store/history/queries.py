@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Collection
 from typing import Any
 
 from proveout.store.history.index import HistoryIndex
@@ -53,12 +55,20 @@ def steps(index: HistoryIndex, wanted: Filter) -> list[StepRow]:
     return [StepRow(**{**row, "verdicts": _words(row["verdicts"])}) for row in found]
 
 
-def metrics(index: HistoryIndex, wanted: Filter, tags: tuple[str, ...] = ()) -> list[MetricRow]:
-    """Series of steps, oldest first. ``tags`` may hold ``*``, ``?`` and ``[...]``; empty: all."""
+def metrics(
+    index: HistoryIndex, wanted: Filter, tags: tuple[str, ...] = (), of_runs: Collection[str] | None = None
+) -> list[MetricRow]:
+    """Series of steps, oldest first. ``tags`` may hold ``*``, ``?`` and ``[...]``; empty: all.
+
+    ``of_runs`` are the runs to look at; None: all.
+    """
     conditions, values = _conditions(wanted)
     if tags:
         conditions.append("(" + " OR ".join(["t.name = ? OR t.name GLOB ?"] * len(tags)) + ")")
         values += [word for tag in tags for word in (tag, tag)]
+    if of_runs is not None:
+        conditions.append("m.run IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(sorted(of_runs)))
     sql = f"SELECT {_METRIC} FROM {_OF_METRICS}{_where(conditions)}"  # noqa: S608 - fixed text
     with index.connect() as connection:
         found = _rows(connection, sql + " ORDER BY r.started, r.id, s.place, t.name", values)

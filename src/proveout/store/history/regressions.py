@@ -50,6 +50,18 @@ class _Point(msgspec.Struct, frozen=True):
     good: bool
 
 
+def recent(rows: Iterable[StepRow], rule: Rule) -> set[str]:
+    """The runs that count: of each recipe the newest, and the last ``rule.last`` good ones before it."""
+    groups: dict[tuple[str, str, str], list[StepRow]] = {}
+    for row in rows:
+        groups.setdefault((_coverage(row), row.model, row.recipe), []).append(row)
+    found: set[str] = set()
+    for *earlier, newest in groups.values():
+        good = [row for row in earlier if row.verdict == "Pass"][-rule.last :]
+        found |= {row.run for row in (*good, newest)}
+    return found
+
+
 def of_metrics(rows: Iterable[MetricRow], rule: Rule) -> list[Change]:
     """Every series of the newest run of each recipe (step, model, command without seeds).
 

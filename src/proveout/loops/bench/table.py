@@ -1,0 +1,91 @@
+"""The level table of the bench loop, and which of its steps a request means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+import yaml
+
+from proveout.domain.errors import UsageError, nearest
+from proveout.domain.step import Artifact, Criterion, LevelRequest
+
+NAME = "bench"
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One step; see ``levels.yaml`` for the fields. ``minutes`` is the expected wall time."""
+
+    level: int
+    name: str
+    algorithm: str
+    title: str
+    claim: str
+    minutes: float
+    core: bool = False
+    needs: tuple[str, ...] = ()
+    settings: dict[str, Any] = {}
+    stops_after: int | None = None
+    checks: tuple[Any, ...] = ()
+    criteria: tuple[Criterion, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The identifier of its step."""
+        return f"{NAME}-L{self.level}-{self.name}"
+
+    @property
+    def expressions(self) -> list[str]:
+        """All checks, in one list."""
+        return list(_flat(self.checks))
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Level titles, and the steps in the order in which they run."""
+
+    levels: dict[int, str]
+    steps: tuple[Row, ...]
+    shared: tuple[Any, ...] = ()
+
+
+@cache
+def table() -> Table:
+    """The table of ``levels.yaml``."""
+    return msgspec.convert(yaml.safe_load((files(__package__) / "levels.yaml").read_text()), Table)
+
+
+def rows_for(request: LevelRequest) -> tuple[Row, ...]:
+    """The rows of a request, those that another one needs first. Raises UsageError for an unknown variant."""
+    of_level = [row for row in table().steps if row.level == request.level]
+    match request.variant:
+        case "default":
+            asked = [row for row in of_level if row.core]
+        case "all":
+            asked = of_level
+        case name:
+            asked = [row for row in of_level if row.name == name]
+            known = [row.name for row in of_level]
+            if not asked:
+                raise UsageError(
+                    f"level {request.level} of loop {NAME} has no variant {name!r}{nearest(name, known)}",
+                    remedy=f"variants: default, all, {', '.join(known)}",
+                )
+    wanted = _with_needs({row.id for row in asked})
+    return tuple(row for row in table().steps if row.id in wanted)
+
+
+def _with_needs(ids: set[str]) -> set[str]:
+    more = {need for row in table().steps if row.id in ids for need in row.needs}
+    return ids if more <= ids else _with_needs(ids | more)
+
+
+def _flat(parts: Iterable[Any]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, str):
+            yield part
+        else:
+            yield from _flat(part)
