@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.conftest import call
 from tests.flow.forked import ForkedScheduler
@@ -137,8 +139,49 @@ def test_the_budget_ends_the_ladder_and_says_so(tmp_path: Path, bench: ForkedSch
     before = len(bench.commands)
     _, result = climb(run, bench, runs=2)
     assert len(bench.commands) - before == 2
-    assert result.outcome is Outcome.BUDGET_SPENT
-    assert result.rung == ""
+    assert (result.outcome, result.rung) == (Outcome.BUDGET_SPENT, "")
+    _, result = climb(run, bench, minutes=0.0)
+    assert len(bench.commands) - before == 2
+    assert (result.outcome, result.tried) == (Outcome.BUDGET_SPENT, ())
+    assert len(isolations(run)) == 2
+
+
+def test_a_pass_that_does_not_show_the_change_is_no_flip(tmp_path: Path, bench: ForkedScheduler) -> None:
+    run = run_of(tmp_path, bench, "fault.nan_beyond_tokens=5")
+    case = case_of(run, control=False)
+    (rung,) = [pair for pair in case.rungs if pair[0].id == "shorter-sequences"]
+    elsewhere = msgspec.structs.replace(rung[1], values={"rollout.max_new_tokens": "3"})
+    case = msgspec.structs.replace(case, rungs=((rung[0], elsewhere),))
+    result = isolate(run, case, bench, Budget(), Quiet())
+    (tried,) = result.tried
+    assert (tried.rerun, tried.verdict) == (Rerun.NO_EFFECT, Verdict.PASS)
+    assert "rollout.max_new_tokens is 4, not 3" in tried.reason
+    assert (result.outcome, result.rung) == (Outcome.NOT_ISOLATED, "")
+
+
+class Impatient(Quiet):
+    """Presses Ctrl-C as soon as a re-run goes on."""
+
+    def progress(self, *told: Any) -> None:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_stops_the_re_run_and_is_written_down(tmp_path: Path, bench: ForkedScheduler) -> None:
+    run = run_of(tmp_path, bench, "fault.nan_beyond_tokens=5")
+    result = isolate(run, case_of(run), bench, Budget(), Impatient())
+    assert (result.outcome, result.rung) == (Outcome.INTERRUPTED, "")
+    assert not any(child.is_alive() for child in multiprocessing.active_children())
+    assert isolations(run) == (result,)
+    assert build(run).result is Verdict.FAIL
+
+
+def test_re_runs_that_cannot_start_decide_nothing(tmp_path: Path, bench: ForkedScheduler) -> None:
+    run = run_of(tmp_path, bench, "fault.nan_beyond_tokens=5")
+    run.layout.reruns.write_text("in the way")
+    _, result = climb(run, bench)
+    assert result.outcome is Outcome.UNDECIDED
+    assert set(reruns(result).values()) == {Rerun.UNFINISHED}
+    assert "no attempt directory can be made" in result.tried[0].reason
 
 
 def test_isolation_is_no_pass_and_no_attempt(tmp_path: Path, bench: ForkedScheduler) -> None:
