@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 @click.command("isolate")
 @click.argument("run", default="latest")
 @click.option("--step", default="", metavar="ID", help="Which failed step; the first one by default.")
-@click.option("--max-runs", type=click.IntRange(min=1), default=8, show_default=True, help="Re-runs at most.")
+@click.option(
+    "--max-runs", type=click.IntRange(min=1), default=12, show_default=True, help="Re-runs at most."
+)
 @click.option(
     "--max-minutes",
     type=click.FloatRange(min=0, min_open=True),

@@ -22,11 +22,12 @@ class Rerun(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How an isolation ended."""
+    """How an isolation ended. UNDECIDED: nothing flipped, but some re-run did not come to its own end."""
 
     ISOLATED = "isolated"
     NOT_ISOLATED = "not isolated"
     NOT_REPEATABLE = "not repeatable"
+    UNDECIDED = "undecided"
     BUDGET_SPENT = "budget spent"
     NOTHING_TO_TRY = "nothing to try"
     INTERRUPTED = "interrupted"

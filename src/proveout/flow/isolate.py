@@ -44,7 +44,7 @@ CONTROL = Rung(
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """How many re-runs, and how many minutes of them, at most."""
 
-    runs: int = 8
+    runs: int = 12
     minutes: float = 120.0
 
 
@@ -255,8 +255,10 @@ def _concluded(case: Case, tried: list[Tried], spent: bool, outcome: Outcome, be
     if flipped is not None:
         outcome = Outcome.NOT_REPEATABLE if flipped is CONTROL else Outcome.ISOLATED
     elif outcome is not Outcome.INTERRUPTED:
-        if spent or any(item.rerun is Rerun.UNFINISHED for item in tried):
+        if spent:
             outcome = Outcome.BUDGET_SPENT
+        elif any(item.rerun is Rerun.UNFINISHED for item in tried):
+            outcome = Outcome.UNDECIDED
         elif not run_at_all:
             outcome = Outcome.NOTHING_TO_TRY
     return Isolation(
@@ -286,6 +288,7 @@ def _summary(case: Case, outcome: Outcome, flipped: Rung | None, runs: int) -> s
         Outcome.ISOLATED: f"passes with {flipped.title if flipped else ''}",
         Outcome.NOT_REPEATABLE: "passes unchanged, so its failure does not repeat and nothing was isolated",
         Outcome.NOT_ISOLATED: f"{count} failed too: not isolated",
+        Outcome.UNDECIDED: f"{count}, and not every one came to its end: not isolated",
         Outcome.BUDGET_SPENT: f"not isolated: the budget ended after {count}, before the ladder did",
         Outcome.NOTHING_TO_TRY: "no rung of the ladder changes anything here: not isolated",
         Outcome.INTERRUPTED: f"interrupted after {count}: not isolated",

@@ -26,7 +26,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What one loop's command gets.
 
     ``words`` are override words (the earlier word of the same key goes), ``env`` variables to set, ``unset``
-    variables to take away, ``halve`` configuration keys that get half their value, down to the given one.
+    variables to take away. ``halve`` are configuration keys that get half their value, down to the given one;
+    ``multiply`` are keys that get the product of other keys' values.
     ``needs`` and ``refuses`` are values in the failed run's resolved configuration. ``without`` names criteria
     and ``without_artifacts`` patterns of artifacts that only the changed setting makes possible.
     """
@@ -35,6 +36,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     env: dict[str, str] = {}
     unset: tuple[str, ...] = ()
     halve: dict[str, int] = {}
+    multiply: dict[str, tuple[str, ...]] = {}
     needs: dict[str, Any] = {}
     refuses: dict[str, Any] = {}
     without: tuple[str, ...] = ()
@@ -138,7 +140,7 @@ def read(paths: Iterable[Path]) -> Ladders:
                 refuse(
                     rung.id, change.words, change.env, change.unset, change.without, change.without_artifacts
                 )
-                refuse(rung.id, tuple(change.halve), {}, (), (), ())
+                refuse(rung.id, (*change.halve, *change.multiply), {}, (), (), ())
             rungs[rung.id] = rung
         ladders += found.ladders
     for ladder in ladders:

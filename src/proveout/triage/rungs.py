@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from math import prod
 from typing import Any
 
 import msgspec
@@ -37,6 +38,11 @@ def apply(change: Change, step: Step, config: Config | None) -> Applied:
         if not isinstance(length, int) or length < 2 * smallest:
             return Applied(reason=f"{key} is {length if key in known else 'not known'}: it cannot be halved")
         words.append(f"{key}={length // 2}")
+    for key, factors in change.multiply.items():
+        numbers = [known.get(factor) for factor in factors]
+        if not all(isinstance(number, int) for number in numbers):
+            return Applied(reason=f"{' and '.join(factors)} are not known")
+        words.append(f"{key}={prod(number for number in numbers if isinstance(number, int))}")
     values = {key_of(word): word.partition("=")[2] for word in words}
     if _already(change, values, step.command, known):
         return Applied(reason="the failed run had it so already")
