@@ -25,7 +25,7 @@ from proveout.loops import limits
 from proveout.store.runs import Run
 
 LOOP_NAMES = {"nemo-rl": "NeMo-RL", "verl": "verl", "trl": "TRL", "bench": "bench"}
-KEY_LINES_A_STEP = 6
+KEY_LINES_A_STEP = 10
 
 
 def build(run: Run, baseline: Run | None = None) -> Report:
