@@ -170,6 +170,31 @@ def test_a_rung_that_changes_nothing_is_skipped_with_its_reason() -> None:
     assert "nothing to change" in apply(alone, a_step(), {"actor_rollout_ref.model.lora.rank": 0}).reason
 
 
+@pytest.mark.parametrize(
+    ("rung", "loop", "finding"),
+    [
+        ("fresh-start", "bench", "judge.resume_parity.differs"),
+        ("checkpoint-off", "bench", "judge.artifacts.missing"),
+        ("lora-off", "nemo-rl", "judge.trainable.none"),
+        ("lora-off", "nemo-rl", "judge.backend.differs"),
+    ],
+)
+def test_a_rung_that_would_leave_what_failed_unjudged_is_skipped(rung: str, loop: str, finding: str) -> None:
+    expected = {"policy.megatron_cfg.peft.enabled": True}
+    step = a_step(criteria=(CHECKS, Criterion(kind="backend", params={"expected": expected})))
+    change = RUNGS[rung].loops[loop]
+    assert "not be judged" in apply(change, step, None, (finding,)).reason
+    assert apply(change, step, None, (finding, "judge.exit.status")).step is not None
+    assert apply(change, step, None, ("judge.checks.failed",)).step is not None
+
+
+def test_a_failing_check_of_logprobs_finds_their_ladder_although_no_log_line_tells_it() -> None:
+    failure = Failure(loop="bench", boundary=Boundary.UNKNOWN, metrics=("train/token_mult_prob_error",))
+    assert [ladder.id for ladder in load().fitting(failure)] == ["logprobs-apart", "any"]
+    other = Failure(loop="bench", boundary=Boundary.UNKNOWN, metrics=("train/reward",))
+    assert [ladder.id for ladder in load().fitting(other)] == ["any"]
+
+
 @given(length=st.integers(1, 100_000), smallest=st.integers(1, 500))
 def test_halving_never_goes_below_the_smallest_length(length: int, smallest: int) -> None:
     applied = apply(Change(halve={"len": smallest}), a_step("len=9"), {"len": length})
