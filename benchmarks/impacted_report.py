@@ -10,9 +10,9 @@ HEAD = """# Impacted selection
 
 Made by `benchmarks/impacted.py`. A mutation is one seeded edit of one source file. The truth is what fails when every
 test runs under it; a *miss* is such a test that a selector leaves out. A share is the mean, over mutations, of the
-tests that the selector would run. A mutation under which the suite hangs is left out. Every selector that is named in a
-row was asked in the same run about the same mutations; pytest-impacted, which builds its graph anew each time, about
-every fourth.
+tests that the selector would run. A mutation under which the suite hangs is left out. Every selector
+was asked about the same mutations and judged by the same truth; pytest-impacted, which builds its graph anew each time,
+about every fourth.
 
 | Project | Tests | Selector | Mutations | of them break a test | Misses (in mutations) | Mean share |
 |---|---|---|---|---|---|---|
@@ -71,7 +71,7 @@ def _tree(one: dict[str, Any]) -> str:
         "test modules that imports reach and the selection lacks": len(one["missing"]),
         "mean share selected": f"{one['share']:.1%}",
         "mean share that imports alone reach": f"{one['imports']:.1%}",
-        "graph of the whole tree, first time": f"{one['first']:.2f} s",
+        "graph of the whole tree, first time (processor time)": _both(one, "first"),
         "graph of the whole tree, kept: least of 5 (processor time)": _both(one, "cached"),
         "the tests of one changed file, slowest file, processor time": f"{one['slowest']:.3f} s",
         "`proveout impacted --base HEAD --json` after an edit: least of 5 (processor time)": _both(
@@ -86,7 +86,7 @@ def _tree(one: dict[str, Any]) -> str:
         "selection is compared with a walk over `ruff analyze graph` from every test module, with the packages above",
         "each module added.\n\n| | |\n|---|---|",
         *(f"| {label} | {value} |" for label, value in rows.items()),
-        "\nMeasured on a shared, busy machine with two cores.\n",
+        f"\nMeasured on a shared machine with two cores while {one['load']:.0f} processes wanted them.\n",
     ]
     return "\n".join(lines)
 

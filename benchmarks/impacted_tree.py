@@ -20,7 +20,8 @@ def tree(path: Path, work: Path) -> None:
     from proveout.pytest_plugin.impacted.tree import find_root
 
     forget(find_root(path)[0])
-    first, _ = _seconds(lambda: analyse(path))
+    load = os.getloadavg()[0]
+    first, first_cpu = _seconds(lambda: analyse(path))
     cached, cached_cpu = min(_seconds(lambda: analyse(path)) for _ in range(5))
     analysis = analyse(path)
     tests = {test for test in analysis.graph.tests if test in analysis.table}
@@ -40,7 +41,9 @@ def tree(path: Path, work: Path) -> None:
     command, command_cpu = _command_seconds(path, sources[len(sources) // 2])
     result = {
         "files": len(analysis.table), "python": len([n for n in analysis.table if n.endswith(".py")]),
-        "sources": len(sources), "tests": len(tests), "first": first, "cached": cached, "cached_cpu": cached_cpu,
+        "sources": len(sources), "tests": len(tests), "load": load,
+        "first": first,
+        "first_cpu": first_cpu, "cached": cached, "cached_cpu": cached_cpu,
         "slowest": slowest,
         "missing": missing, "share": sum(shares) / len(shares), "imports": sum(independent) / len(independent),
         "namespace": sum("/__init__" not in n and not (path / n).with_name("__init__.py").exists() for n in sources),

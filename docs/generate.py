@@ -46,7 +46,7 @@ def rules() -> Iterator[str]:
 def levels() -> Iterator[str]:
     """Every level and variant of every loop."""
     from proveout import loops
-    from proveout.loops import bench
+    from proveout.loops.bench.table import table as bench
     from proveout.loops.nemo_rl.variants import table as nemo_rl
     from proveout.loops.verl.variants import table as verl
 
@@ -56,18 +56,13 @@ def levels() -> Iterator[str]:
         "What a level runs, and the claim that a pass may make: the report says no more than that. A level "
         "without a named variant runs those marked *core*. Minutes are expectations on one node, not measurements."
     )
+    sources = {"bench": bench().steps, "nemo-rl": nemo_rl().variants, "verl": verl().variants}
     tables = {
-        "bench": [
-            (number, row["variant"], True, row["title"], row["claim"], row["minutes"])
-            for number, row in bench.levels().items()
+        name: [
+            (one.level, one.name, one.core, one.title, one.claim, one.minutes) for one in rows if one.claim
         ]
+        for name, rows in sources.items()
     }
-    for name, table in (("nemo-rl", nemo_rl()), ("verl", verl())):
-        tables[name] = [
-            (one.level, one.name, one.core, one.title, one.claim, one.minutes)
-            for one in table.variants
-            if one.claim
-        ]
     for name in loops.LOOPS:
         titles = loops.get(name).levels
         yield f"\n## {name}\n"

@@ -15,7 +15,8 @@ from proveout import launch, loops
 from proveout.capture.metrics import read_metrics
 from proveout.capture.metrics_json import write_metrics_json
 from proveout.domain.checkout import ROLES
-from proveout.domain.evidence import StepResult
+from proveout.domain.evidence import ImportRecord, StepResult
+from proveout.domain.files import write_json
 from proveout.domain.layout import AttemptLayout
 from proveout.domain.loop import LoopContext
 from proveout.domain.step import LevelRequest, Plan, Source, Step
@@ -129,14 +130,15 @@ def prove(
         *faults: str,
         variant: str = "default",
         change: Callable[[Step], Step] = lambda step: step,
-        overrides: tuple[str, ...] = (),
+        imports: tuple[ImportRecord, ...] = (),
     ) -> Proof:
         for name, value in standins.environment(tmp_path / "bin", recording, *faults).items():
             monkeypatch.setenv(name, value)
-        context = LoopContext(python=sys.executable, checkouts=stand_ins, overrides=overrides)
+        context = LoopContext(python=sys.executable, checkouts=stand_ins)
         request = LevelRequest(loop=loop, level=level, requested=True, reason="asked", variant=variant)
         steps = tuple(change(step) for step in loops.get(loop).steps(request, context) if step.planned_steps)
         run = create(tmp_path / "runs", Plan(model="tiny", levels=(request,), steps=steps))
+        write_json(run.layout.imports, {loop: imports})
         policy = Policy(scheduler=launch.scheduler("local"))
         results = execute(run, policy, Silent())  # type: ignore[arg-type]
         return Proof(results, run.layout.root)

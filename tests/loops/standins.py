@@ -64,6 +64,8 @@ def worker(text, name="MegatronPolicyWorker"):
 
 
 def workers_import():
+    if "silent" in FAULTS:
+        return
     """What the workers' own warnings name: the files that this process really finds."""
     for module in ("megatron.bridge", "megatron.core"):
         path = origin(module)
@@ -369,8 +371,11 @@ def core_scripts() -> dict[str, str]:
     for variant in table().variants:
         if variant.core and variant.script and variant.script not in ("grpo_megatron", "grpo_megatron_lora"):
             words = " ".join(f"{key}={json.dumps(value)}" for key, value in variant.backend.items())
+            if variant.backend.get("policy.generation.colocated.enabled") is False:
+                words += " policy.generation.colocated.resources.gpus_per_node=1"
             found[variant.script] = script(f"{SMALL} {words}", checks=CHECKS)
-    return {**found, "sft_resume_diamond": DIAMOND}
+    last_phase = found["grpo_megatron_mbridge_restore"].replace("$EXP_DIR/logs", "$EXP_DIR/logs/phase3_mlm")
+    return {**found, "grpo_megatron_mbridge_restore": last_phase, "sft_resume_diamond": DIAMOND}
 
 
 def nemo_rl(root: Path, **scripts: str) -> Path:
@@ -394,7 +399,7 @@ def nemo_rl(root: Path, **scripts: str) -> Path:
 
 def verl(root: Path) -> Path:
     """A verl-like tree."""
-    return committed(root, {**VERL, "verl/trainer/main_ppo.py": MAIN_PPO})
+    return committed(root, {**VERL, "verl/__init__.py": "", "verl/trainer/main_ppo.py": MAIN_PPO})
 
 
 def bridge(root: Path) -> Path:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.loops import standins
 
+from proveout.domain.evidence import ImportRecord
 from proveout.domain.verdict import Verdict
 
 Prove = Callable[..., Any]
@@ -162,3 +163,27 @@ def test_the_resume_diamond_must_resume(prove: Prove) -> None:
     assert sound.last.verdict is Verdict.PASS, (sound.ids, sound.cited)
     broken = prove("nemo-rl", 1, "restarts", variant="resume")
     assert broken.last.verdict is Verdict.FAIL and "resume_parity.no-proof" in broken.ids
+
+
+def said(bridge: Path, core: str) -> tuple[ImportRecord, ...]:
+    return (
+        ImportRecord(
+            module="megatron.bridge", path=f"{bridge}/src/megatron/bridge/__init__.py", importer="worker"
+        ),
+        ImportRecord(module="megatron.core", path=core, importer="worker"),
+    )
+
+
+def test_what_workers_said_before_the_run_is_evidence_where_the_run_is_silent(
+    prove: Prove, tmp_path: Path
+) -> None:
+    bridge = tmp_path / "bridge"
+    core = f"{bridge}/3rdparty/Megatron-LM/megatron/core/__init__.py"
+    assert prove("verl", 0, "silent", imports=said(bridge, core)).last.verdict is Verdict.PASS
+    other = prove("verl", 0, "silent", imports=said(bridge, "/opt/site/megatron/core/__init__.py"))
+    assert other.last.verdict is Verdict.FAIL and other.ids == {"provenance.foreign"}
+
+
+def test_nothing_said_anywhere_is_no_proof(prove: Prove) -> None:
+    proof = prove("verl", 0, "silent")
+    assert proof.last.verdict is Verdict.FAIL and proof.ids == {"provenance.unseen"}

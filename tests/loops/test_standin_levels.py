@@ -42,13 +42,45 @@ def why(answer: Answer) -> Any:
 def test_every_level_of_nemo_rl(proveout: Run) -> None:
     answer = proveout("nemo-rl", "--level", "0-4,6", "--json")
     found = verdicts(answer)
-    assert {f"nemo-rl-L{level}" for level in (0, 1, 2, 3, 4, 6)} <= {
-        name.rpartition("-")[0] for name in found
-    } | {name[:10] for name in found}
+    levels = {step["level"] for step in json.loads(answer.out)["steps"]}
+    assert levels == {0, 1, 2, 3, 4, 6}
     assert set(found.values()) == {"Pass"}, why(answer)
     assert answer.status == 0
 
 
-def test_every_level_of_verl(proveout: Run) -> None:
-    answer = proveout("verl", "--level", "0-3,5", "--json")
+def test_every_level_of_verl(proveout: Run, tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    data = tmp_path / "data/gsm8k"
+    data.mkdir(parents=True)
+    row = {"data_source": "openai/gsm8k", "prompt": [{"role": "user", "content": "1+1?"}],
+           "reward_model": {"style": "rule", "ground_truth": "2"}}  # fmt: skip
+    for name in ("train", "test"):
+        parquet.write_table(pyarrow.Table.from_pylist([row]), data / f"{name}.parquet")
+    answer = proveout("verl", "--level", "0-3,5", "--set", "reward_model=off", "--json")
     assert set(verdicts(answer).values()) == {"Pass"}, why(answer)
+    report = json.loads(answer.out)
+    assert {step["level"] for step in report["steps"]} == {0, 1, 2, 3, 5}
+    assert any("reward model was off" in text for text in report["limitations"])
+
+
+def test_a_functional_script_prints_its_checks(
+    proveout: Run, stand_ins: dict[str, str], recording: Path, tmp_path: Path
+) -> None:
+    env = {**standins.environment(tmp_path / "bin", recording), "TORCH_CUDA_ARCH_LIST": "9.0"}
+    words = ("--nemo-rl", stand_ins["nemo-rl"], "--bridge", stand_ins["bridge"])
+    answer = call("functional", "grpo_megatron.sh", *words, cwd=tmp_path, env=env)
+    assert answer.status == 0, answer.out + answer.err
+    assert 'pass  max(data["train/token_mult_prob_error"]) < 1.05  value 1' in answer.out
+    wrong = call("functional", "grpo_megatorn", *words, cwd=tmp_path, env=env)
+    assert wrong.status == 2 and "did you mean 'grpo_megatron'" in wrong.err
+
+
+def test_tests_that_are_all_deselected_are_no_pass(proveout: Run, stand_ins: dict[str, str]) -> None:
+    for path in Path(stand_ins["bridge"], "tests").rglob("test_*.py"):
+        path.write_text("import pytest\n\n\n@pytest.mark.skip\ndef test_it():\n    assert True\n")
+    answer = proveout("nemo-rl", "--level", "0", "--json")
+    report = json.loads(answer.out)
+    assert verdicts(answer)["bridge-tests"] == "Fail" and answer.status == 1
+    line = next(item for item in report["deliverables"] if item["name"] == "Bridge-side checks")
+    assert line["verdict"] == "Fail"

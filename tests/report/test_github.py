@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.report.samples import AGAINST, BLOCKED, FAIL, PASS, attempt, report
 
@@ -30,6 +30,7 @@ def test_blocked_names_the_cause() -> None:
     assert "disk full" in render(BLOCKED, "github")
 
 
+@example("\u2028::error::forged")
 @given(st.text())
 def test_no_text_forges_a_command(text: str) -> None:
     hostile = f"{text}\n::error::forged\r::warning::forged"

@@ -20,6 +20,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("proveout.cli.init", "Write proveout.toml and the CI workflow for this checkout."),
     "skill": ("proveout.cli.skill", "Print how a coding agent uses proveout."),
     "unit": ("proveout.cli.unit", "NeMo-RL's documented unit test configurations; no test is no success."),
+    "functional": (
+        "proveout.cli.functional",
+        "One functional script of NeMo-RL, judged, its checks printed.",
+    ),
     "assets": ("proveout.cli.assets", "Prepare test assets once, and reuse them by content."),
     "isolate": (
         "proveout.cli.isolate",

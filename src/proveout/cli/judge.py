@@ -89,7 +89,16 @@ def _judged(
     except UsageError:
         stored = None
         ended = read_json(files.exit, ExitRecord) if files.exit.exists() else ExitRecord(end=End.LOST)
-    judgement = judge(gather(step, number, files, ended, related_to(step, run, steps)))
+    judgement = judge(
+        gather(
+            step,
+            number,
+            files,
+            ended,
+            related_to(step, run, steps),
+            imports=run.imports().get(step.coverage.loop, ()),
+        )
+    )
     verdict = settle(ended, judgement, stored.triage if stored else None)
     return judgement, verdict, stored.verdict if stored else None
 

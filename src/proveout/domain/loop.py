@@ -46,6 +46,7 @@ class Loop(Protocol):
     name: str
     levels: dict[int, str]
     default_levels: tuple[int, ...]
+    default_model: str
     progress: Progress
 
     def check(self, context: LoopContext) -> tuple[Finding, ...]:

@@ -62,9 +62,16 @@ class PreflightContext(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(step.command for step in self.running if step.coverage.loop == loop)
 
     def environment(self, loop: str = "") -> dict[str, str]:
-        """The environment that the first step of ``loop`` would see; that of the run where it has no step."""
+        """The environment that the first training step of ``loop`` would see, or its first step; else the run's.
+
+        Tests that come before a loop (the Bridge's own) run in an environment of their own.
+        """
         seen = dict(self.env)
-        for command in self.commands(loop)[:1]:
+        mine = sorted(
+            (step for step in self.running if step.coverage.loop == loop),
+            key=lambda step: not step.planned_steps,
+        )
+        for command in [step.command for step in mine][:1]:
             seen.update(command.env)
             for name in command.unset:
                 seen.pop(name, None)

@@ -112,7 +112,7 @@ def make_plan(request: PlanRequest) -> Planned:
         )
         steps = [own, *steps] if own else steps
     plan = Plan(
-        model=model or "each step's own default model",
+        model=model or "; ".join(dict.fromkeys(loops.get(name).default_model for name in names)),
         levels=(*wanted, *_not_requested(names, wanted)),
         steps=tuple(steps),
         findings=tuple(dict.fromkeys(findings)),

@@ -8,20 +8,24 @@ from collections.abc import Iterable
 import msgspec
 
 from proveout import __version__
+from proveout.capture.config import read_config
 from proveout.domain.claims import claim, deciding
 from proveout.domain.evidence import AttemptResult, StepResult
 from proveout.domain.finding import Citation, Finding, Where
+from proveout.domain.layout import AttemptLayout
 from proveout.domain.report import Deliverable, Report, RunInfo
 from proveout.domain.step import LevelRequest, Plan, Step
 from proveout.domain.verdict import Verdict, overall, worst
 from proveout.flow.details import details
 from proveout.flow.execute import step_results
 from proveout.flow.isolation_findings import isolation_findings
+from proveout.flow.keep import with_kept
 from proveout.flow.under_test import BRIDGE_TESTS, bridge_checks, local_import, repositories
+from proveout.loops import limits
 from proveout.store.runs import Run
 
 LOOP_NAMES = {"nemo-rl": "NeMo-RL", "verl": "verl", "trl": "TRL", "bench": "bench"}
-KEY_LINES_A_STEP = 6
+KEY_LINES_A_STEP = 10
 
 
 def build(run: Run, baseline: Run | None = None) -> Report:
@@ -47,7 +51,7 @@ def build(run: Run, baseline: Run | None = None) -> Report:
         deliverables=tuple(deliverable for deliverable, _ in deliverables),
         deliverable_steps=tuple(ids for _, ids in deliverables),
         evidence=tuple(_evidence(run, plan, steps, results)),
-        limitations=_limitations(plan, results),
+        limitations=_limitations(run, plan, results),
         follow_ups=tuple(_follow_ups(results, findings)) or ("none",),
         steps=results,
         levels=plan.levels,
@@ -101,7 +105,9 @@ def _deliverables(
         smoke = [result for result in of_loop if result.coverage.level == 0]
         others = [result for result in of_loop if result.coverage.level > 0]
         yield bridge_checks(checkouts, steps, results), _ids(bridge_tests)
-        imported = local_import(loop, name, checkouts, results, run.preflight_findings())
+        imported = local_import(
+            loop, name, checkouts, results, run.preflight_findings(), str(run.layout.root)
+        )
         yield imported, _ids(result for result in of_loop if result.attempts)
         yield _level_line(f"{name} policy run", smoke, plan, loop), _ids(smoke)
         yield _level_line("Requested variants", others, plan, loop), _ids(others)
@@ -205,10 +211,22 @@ def _inside(cited: Citation, attempt: AttemptResult, run: Run) -> Citation:
     return msgspec.structs.replace(cited, where=where)
 
 
-def _limitations(plan: Plan, results: tuple[StepResult, ...]) -> tuple[str, ...]:
+def _limitations(run: Run, plan: Plan, results: tuple[StepResult, ...]) -> tuple[str, ...]:
     skipped = [f"{r.coverage} was skipped: {r.reason}" for r in results if r.verdict is Verdict.SKIPPED]
     reruns = [f"{r.coverage} took {len(r.attempts)} attempts" for r in results if len(r.attempts) > 1]
-    return (*plan.limitations, *plan.substitutions, *skipped, *reruns)
+    shown = [text for result in results for text in _shown_by_configuration(run, plan, result)]
+    return tuple(dict.fromkeys((*plan.limitations, *shown, *plan.substitutions, *skipped, *reruns)))
+
+
+def _shown_by_configuration(run: Run, plan: Plan, result: StepResult) -> tuple[str, ...]:
+    """What the configuration that the last attempt itself printed or saved leaves untested."""
+    step = next(step for step in plan.steps if step.id == result.id)
+    if not result.attempts or step.config is None:
+        return ()
+    files = AttemptLayout(run.layout.attempts / result.attempts[-1].directory)
+    config, _ = read_config(with_kept(step, files).config, files.root)
+    found = limits.limitations(step.coverage.loop, config or {})
+    return tuple(f"{step.coverage}: {text}" for text in found if text not in plan.limitations)
 
 
 def _follow_ups(results: tuple[StepResult, ...], findings: tuple[Finding, ...]) -> Iterable[str]:

@@ -34,12 +34,13 @@ def bridge_checks(
     return Deliverable(name=CHECKS_LINE, verdict=worst(result.verdict for result in own), detail=detail)
 
 
-def local_import(
+def local_import(  # noqa: PLR0917 - what a run knows of imports
     loop: str,
     name: str,
     checkouts: Iterable[Checkout],
     results: Iterable[StepResult],
     preflight: Iterable[Finding],
+    run_directory: str,
 ) -> Deliverable:
     """The line on the tree that the loop's workers imported: Pass only where a step's evidence shows it."""
     line = f"Local Bridge import in {name}"
@@ -66,7 +67,7 @@ def local_import(
                 f"{_MODULE} imported from "
             ):
                 path = cited.text.removeprefix(f"{_MODULE} imported from ")
-                where = f" ({cited.where})" if str(cited.where) else ""
+                where = f" ({str(cited.where).removeprefix(run_directory + '/')})" if str(cited.where) else ""
                 return Deliverable(name=line, verdict=Verdict.PASS, detail=f"{path}{where}")
     stopped = [f for f in preflight if f.decides and f.where.key == _MODULE]
     if stopped:

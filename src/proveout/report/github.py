@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from proveout.domain.evidence import AttemptResult
@@ -12,6 +13,8 @@ from proveout.domain.verdict import Verdict
 _RANK = {"error": 0, "warning": 1, "notice": 2}
 _OF_SEVERITY = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "notice"}
 _OF_VERDICT = {Verdict.PASS: "notice", Verdict.SKIPPED: "notice", Verdict.NOT_REQUESTED: "notice"}
+
+_LINE_END = re.compile(r"[\n\u2028\u2029]")
 
 
 def render(report: Report) -> str:
@@ -59,7 +62,8 @@ def _command(kind: str, title: str, message: str) -> str:
 
 def _data(text: str) -> str:
     """Escaped as the runner's command parser unescapes it."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    text = text.replace("%", "%25").replace("\r", "%0D")
+    return _LINE_END.sub("%0A", text)
 
 
 def _property(text: str) -> str:

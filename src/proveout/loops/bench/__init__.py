@@ -34,6 +34,7 @@ class BenchLoop:
 
     name = NAME
     default_levels = (0, 6)
+    default_model = "tiny Qwen2 of the bench loop (random weights)"
     progress = Progress(
         step=r"=+ Step (?P<step>\d+)/(?P<total>\d+) =+",
         reward=r"Avg Reward: (?P<value>\S+)",

@@ -21,6 +21,7 @@ class NemoRL:
 
     name = "nemo-rl"
     default_levels = (0,)
+    default_model = "the default models of NeMo-RL's own scripts"
     progress = Progress(
         step=r"=+ Step (?P<step>\d+)/(?P<total>\d+) =+",
         reward=r"Avg Reward: (?P<value>\S+)",

@@ -44,6 +44,7 @@ def variants_for(request: LevelRequest, tree: Tree) -> tuple[Variant, ...]:
                 claim=f"the functional script {request.variant} completed",
                 script=request.variant,
                 minutes=15,
+                policy_check=_is_megatron(tree, script),
             ),
         )
     return choose(request.level, request.variant)
@@ -169,8 +170,9 @@ def _step(
         [Criterion(kind="checks", params={"expressions": list(checks)})] if checks else []
     )
     judged += criteria
-    expected = {"policy.megatron_cfg.enabled": True, **variant.backend}
-    judged.append(Criterion(kind="backend", params={"expected": expected}))
+    expected = {**({"policy.megatron_cfg.enabled": True} if variant.policy_check else {}), **variant.backend}
+    if expected:
+        judged.append(Criterion(kind="backend", params={"expected": expected}))
     judged.append(Criterion(kind="fresh_import"))
     judged += provenance(context, NAME)
     short = ""

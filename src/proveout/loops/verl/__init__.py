@@ -21,6 +21,7 @@ class Verl:
 
     name = "verl"
     default_levels = (0,)
+    default_model = "the default model of verl's own wrapper"
     progress = Progress(
         step=r"Training Progress:.*?(?P<step>\d+)/(?P<total>\d+) \[",
         reward=r"critic/rewards/mean:(?:np\.float64\()?(?P<value>[-+.\deE]+)",
