@@ -235,6 +235,9 @@ def test_isolation_is_no_pass_and_no_attempt(tmp_path: Path, bench: ForkedSchedu
         "isolation: bench-L0-grpo: passes with sequences half as long"
         in run.layout.report("html").read_text()
     )
+    text = run.layout.report("txt").read_text()
+    assert text.startswith("Result: Fail")
+    assert "Isolation" in text and "stays Fail" in text
     assert isolations(run) == (result,)
 
 
@@ -246,6 +249,7 @@ def test_the_preview_names_the_exact_commands_and_starts_nothing(
     case = case_of(run)
     ladder = preview(run, case)
     assert len(bench.commands) == before
+    assert {tried.rerun for tried in ladder} == {Rerun.PLANNED, Rerun.SKIPPED}
     result = isolate(run, case, bench, Budget(), Quiet())
     ran = {tried.rung: tried.command for tried in result.tried}
     assert {tried.rung: tried.command for tried in ladder if tried.rung in ran} == ran

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from proveout import loops
 from proveout.domain.errors import UsageError
 from proveout.domain.finding import Boundary
-from proveout.domain.step import Artifact, Command, Coverage, Criterion, Step
+from proveout.domain.step import Artifact, Command, Coverage, Criterion, Source, Step
 from proveout.triage.catalog import load as load_rules
 from proveout.triage.ladders import Change, Failure, load, read
 from proveout.triage.rungs import apply, effect, key_of
@@ -36,6 +37,7 @@ def a_step(
             Artifact(path="tensorboard/events", what="events"),
             Artifact(path="{attempt_dir}/checkpoints/global_step_1/actor", what="saved actor"),
         ),
+        config=Source(format="nemo-rl-console", path="run.log"),
         criteria=criteria,
     )
 
@@ -203,6 +205,13 @@ def test_halving_never_goes_below_the_smallest_length(length: int, smallest: int
     else:
         assert applied.step.command.argv[2:] == (f"len={length // 2}",)
         assert smallest <= length // 2 < length
+
+
+def test_a_step_that_does_not_train_gets_no_override_words() -> None:
+    tests = msgspec.structs.replace(a_step(), config=None)
+    assert "no training run" in apply(RUNGS["lora-off"].loops["nemo-rl"], tests, None).reason
+    assert "no training run" in apply(RUNGS["shorter-sequences"].loops["nemo-rl"], tests, None).reason
+    assert apply(RUNGS["offline-snapshot"].loops["nemo-rl"], tests, None).step is not None
 
 
 def test_a_length_that_nobody_knows_is_not_halved() -> None:

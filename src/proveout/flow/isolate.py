@@ -109,7 +109,7 @@ class _Climb:
             bring_state(self._run, step)
             job = start(step, files, self._scheduler)
         except (BlockedError, OSError) as error:
-            return msgspec.structs.replace(ready, reason=str(error))
+            return msgspec.structs.replace(ready, rerun=Rerun.UNFINISHED, reason=str(error))
         self._observer.started(step, number, files)
         ended = self._watch(step, job, files)
         steps = {other.id: other for other in self._run.plan.steps}

@@ -128,7 +128,7 @@ def planned(run: Run, number: int, rung: Rung, applied: Applied) -> Tried:
     return Tried(
         rung=rung.id,
         title=rung.title,
-        rerun=Rerun.UNFINISHED,
+        rerun=Rerun.PLANNED,
         command=redact.text(shlex.join([*before, *command.argv])),
         directory=f"{run.layout.reruns.name}/{files.root.name}",
     )

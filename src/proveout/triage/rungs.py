@@ -29,7 +29,7 @@ def apply(change: Change, step: Step, config: Config | None, findings: Collectio
     ``findings`` are the ids of those that decided: a change that would leave all of them unjudged tells nothing.
     """
     known = config or {}
-    if reason := _no_occasion(change, known):
+    if reason := _no_occasion(change, step, known):
         return Applied(reason=reason)
     words = list(change.words)
     for key, smallest in change.halve.items():
@@ -82,8 +82,10 @@ def _plain(value: Any) -> Any:
         return "null" if text in ("none", "null", "") else text
 
 
-def _no_occasion(change: Change, known: Config) -> str:
+def _no_occasion(change: Change, step: Step, known: Config) -> str:
     """Why the failed run had nothing that the change could take away; '' where it had, or nobody knows."""
+    if step.config is None and (change.words or change.halve or change.multiply):
+        return "the step is no training run, so it has no such setting"
     for key, value in change.needs.items():
         if key in known and not same(known[key], value):
             return f"{key} is {known[key]}: there is nothing to change"
