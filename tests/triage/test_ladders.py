@@ -16,7 +16,7 @@ from proveout.domain.finding import Boundary
 from proveout.domain.step import Artifact, Command, Coverage, Criterion, Source, Step
 from proveout.triage.catalog import load as load_rules
 from proveout.triage.ladders import Change, Failure, load, read
-from proveout.triage.rungs import apply, effect, key_of
+from proveout.triage.rungs import apply, distinct, effect, key_of
 
 TABLE = Path(__file__).parents[2] / "docs" / "triage.md"
 RUNGS = load().rungs
@@ -205,6 +205,29 @@ def test_halving_never_goes_below_the_smallest_length(length: int, smallest: int
     else:
         assert applied.step.command.argv[2:] == (f"len={length // 2}",)
         assert smallest <= length // 2 < length
+
+
+def test_a_rung_that_runs_what_an_earlier_one_ran_is_skipped() -> None:
+    config = {
+        "policy.generation.refit_transport": "vllm_zmq_sparse",
+        "policy.generation.colocated.enabled": False,
+    }
+    names = ("dense-refit", "plain-nccl", "colocated")
+    rungs = [(RUNGS[name], apply(RUNGS[name].loops["nemo-rl"], a_step(), config)) for name in names]
+    assert [applied.reason for _, applied in distinct(rungs)] == ["", "it is what dense-refit runs", ""]
+
+
+def test_tensor_parallelism_is_only_ever_lowered() -> None:
+    for loop, key in (
+        ("nemo-rl", "policy.megatron_cfg.tensor_model_parallel_size"),
+        ("verl", "actor_rollout_ref.actor.megatron.tensor_model_parallel_size"),
+    ):
+        two = RUNGS["two-tensor-ranks"].loops[loop]
+        assert [apply(two, a_step(), {key: size}).step is not None for size in (1, 2, 4)] == [
+            False,
+            False,
+            True,
+        ]
 
 
 def test_a_step_that_does_not_train_gets_no_override_words() -> None:

@@ -18,7 +18,7 @@ from proveout.domain.verdict import Verdict
 from proveout.flow.execute import step_results
 from proveout.store.runs import Run
 from proveout.triage.ladders import Failure, Rung, load
-from proveout.triage.rungs import Applied, apply
+from proveout.triage.rungs import Applied, apply, distinct
 
 CONTROL = Rung(
     id="unchanged",
@@ -74,7 +74,7 @@ def case_of(run: Run, step_id: str = "", *, control: bool = True) -> Case:
     if control:
         rungs.insert(0, (CONTROL, Applied(step=step)))
     names = tuple(ladder.id for ladder in load().fitting(failure))
-    return Case(step=step, attempt=attempt, failure=failure, ladders=names, rungs=tuple(rungs))
+    return Case(step=step, attempt=attempt, failure=failure, ladders=names, rungs=distinct(rungs))
 
 
 def preview(run: Run, case: Case) -> tuple[Tried, ...]:

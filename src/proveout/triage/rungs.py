@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from math import prod
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from proveout.domain.step import Command, Criterion, Step
-from proveout.triage.ladders import Change
+from proveout.triage.ladders import Change, Rung
 
 Config = Mapping[str, Any]
 
@@ -48,6 +48,20 @@ def apply(change: Change, step: Step, config: Config | None, findings: Collectio
     if findings and all(_unjudged(name, change, step, values) for name in findings):
         return Applied(reason="what failed would not be judged any more, so a pass would tell nothing")
     return Applied(step=_changed(step, change, tuple(words), values), values=values)
+
+
+def distinct(rungs: Iterable[tuple[Rung, Applied]]) -> tuple[tuple[Rung, Applied], ...]:
+    """The rungs, where one that would run the command of an earlier one is skipped."""
+    first: list[tuple[Command, str]] = []
+    found = []
+    for rung, applied in rungs:
+        if applied.step is not None:
+            command = applied.step.command
+            earlier = next((name for other, name in first if other == command), "")
+            first.append((command, rung.id))
+            applied = Applied(reason=f"it is what {earlier} runs") if earlier else applied
+        found.append((rung, applied))
+    return tuple(found)
 
 
 def effect(values: Mapping[str, Any], config: Config | None) -> str:
