@@ -59,8 +59,9 @@ def distinct(rungs: Iterable[tuple[Rung, Applied]]) -> tuple[tuple[Rung, Applied
             command = applied.step.command
             earlier = next((name for other, name in first if other == command), "")
             first.append((command, rung.id))
-            applied = Applied(reason=f"it is what {earlier} runs") if earlier else applied
-        found.append((rung, applied))
+            found.append((rung, Applied(reason=f"it is what {earlier} runs") if earlier else applied))
+        else:
+            found.append((rung, applied))
     return tuple(found)
 
 
