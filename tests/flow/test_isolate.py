@@ -19,7 +19,8 @@ from proveout.domain.loop import LoopContext
 from proveout.domain.step import LevelRequest, Plan
 from proveout.domain.verdict import Verdict
 from proveout.flow.execute import Policy, execute
-from proveout.flow.isolate import Budget, Case, case_of, isolate, isolations, preview
+from proveout.flow.isolate import Budget, isolate, isolations
+from proveout.flow.isolation_case import Case, case_of, preview
 from proveout.flow.prove import write_reports
 from proveout.flow.reporting import build
 from proveout.loops.bench import LOOP
@@ -54,10 +55,10 @@ def bench() -> ForkedScheduler:
     return ForkedScheduler()
 
 
-def run_of(root: Path, bench: ForkedScheduler, *words: str) -> Run:
-    """A run of the bench loop's smoke level with ``words``, to its end."""
+def run_of(root: Path, bench: ForkedScheduler, *words: str, level: int = 0) -> Run:
+    """A run of one level of the bench loop with ``words``, to its end."""
     context = LoopContext(python=sys.executable, overrides=(*TINY, *words))
-    steps = LOOP.steps(LevelRequest(loop="bench", level=0, requested=True, reason="test"), context)
+    steps = LOOP.steps(LevelRequest(loop="bench", level=level, requested=True, reason="test"), context)
     run = create(root, Plan(model="tiny", levels=(), steps=steps))
     execute(run, Policy(scheduler=bench), Quiet())
     return run
@@ -110,6 +111,34 @@ def test_a_resume_that_spoils_the_weights_ends_at_the_fresh_start(
     run = run_of(tmp_path, bench, f"resume={tmp_path / 'kept'}", "fault.restoring_spoils=true")
     _, result = climb(run, bench)
     assert (result.outcome, result.rung) == (Outcome.ISOLATED, "fresh-start")
+
+
+def checkpoint(run: Run) -> dict[str, bytes]:
+    root = run.layout.attempts / "bench-L1-lora-checkpoints"
+    return {str(file.relative_to(root)): file.read_bytes() for file in root.rglob("*") if file.is_file()}
+
+
+def test_a_step_that_resumes_from_another_step_is_re_run_on_a_copy_of_its_checkpoint(
+    tmp_path: Path, bench: ForkedScheduler
+) -> None:
+    run = run_of(tmp_path, bench, "max_steps=3", "fault.restoring_spoils=true", level=1)
+    saved, case = checkpoint(run), case_of(run)
+    assert (case.step.id, bool(saved)) == ("bench-L1-lora-resume", True)
+    result = isolate(run, case, bench, Budget(), Quiet())
+    assert (result.outcome, result.rung) == (Outcome.ISOLATED, "fresh-start")
+    assert reruns(result)["unchanged"] is Rerun.SAME
+    assert checkpoint(run) == saved
+
+
+def test_a_fresh_start_is_no_answer_where_only_the_parity_of_the_resume_failed(
+    tmp_path: Path, bench: ForkedScheduler
+) -> None:
+    run = run_of(tmp_path, bench, "max_steps=3", "fault.not_restored=optimizer", level=1)
+    case = case_of(run, control=False)
+    assert all(name.startswith("judge.resume_parity") for name in case.failure.findings), case.failure
+    assert case.ladders[0] == "checkpoint-load"
+    (fresh,) = [applied for rung, applied in case.rungs if rung.id == "fresh-start"]
+    assert fresh.step is None and "not be judged" in fresh.reason
 
 
 def test_a_fault_that_no_rung_takes_away_is_called_not_isolated(
@@ -206,6 +235,9 @@ def test_isolation_is_no_pass_and_no_attempt(tmp_path: Path, bench: ForkedSchedu
         "isolation: bench-L0-grpo: passes with sequences half as long"
         in run.layout.report("html").read_text()
     )
+    text = run.layout.report("txt").read_text()
+    assert text.startswith("Result: Fail")
+    assert "Isolation" in text and "stays Fail" in text
     assert isolations(run) == (result,)
 
 
@@ -217,6 +249,7 @@ def test_the_preview_names_the_exact_commands_and_starts_nothing(
     case = case_of(run)
     ladder = preview(run, case)
     assert len(bench.commands) == before
+    assert {tried.rerun for tried in ladder} == {Rerun.PLANNED, Rerun.SKIPPED}
     result = isolate(run, case, bench, Budget(), Quiet())
     ran = {tried.rung: tried.command for tried in result.tried}
     assert {tried.rung: tried.command for tried in ladder if tried.rung in ran} == ran

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,10 +13,10 @@ from hypothesis import strategies as st
 from proveout import loops
 from proveout.domain.errors import UsageError
 from proveout.domain.finding import Boundary
-from proveout.domain.step import Artifact, Command, Coverage, Criterion, Step
+from proveout.domain.step import Artifact, Command, Coverage, Criterion, Source, Step
 from proveout.triage.catalog import load as load_rules
 from proveout.triage.ladders import Change, Failure, load, read
-from proveout.triage.rungs import apply, effect, key_of
+from proveout.triage.rungs import apply, distinct, effect, key_of
 
 TABLE = Path(__file__).parents[2] / "docs" / "triage.md"
 RUNGS = load().rungs
@@ -36,6 +37,7 @@ def a_step(
             Artifact(path="tensorboard/events", what="events"),
             Artifact(path="{attempt_dir}/checkpoints/global_step_1/actor", what="saved actor"),
         ),
+        config=Source(format="nemo-rl-console", path="run.log"),
         criteria=criteria,
     )
 
@@ -170,6 +172,31 @@ def test_a_rung_that_changes_nothing_is_skipped_with_its_reason() -> None:
     assert "nothing to change" in apply(alone, a_step(), {"actor_rollout_ref.model.lora.rank": 0}).reason
 
 
+@pytest.mark.parametrize(
+    ("rung", "loop", "finding"),
+    [
+        ("fresh-start", "bench", "judge.resume_parity.differs"),
+        ("checkpoint-off", "bench", "judge.artifacts.missing"),
+        ("lora-off", "nemo-rl", "judge.trainable.none"),
+        ("lora-off", "nemo-rl", "judge.backend.differs"),
+    ],
+)
+def test_a_rung_that_would_leave_what_failed_unjudged_is_skipped(rung: str, loop: str, finding: str) -> None:
+    expected = {"policy.megatron_cfg.peft.enabled": True}
+    step = a_step(criteria=(CHECKS, Criterion(kind="backend", params={"expected": expected})))
+    change = RUNGS[rung].loops[loop]
+    assert "not be judged" in apply(change, step, None, (finding,)).reason
+    assert apply(change, step, None, (finding, "judge.exit.status")).step is not None
+    assert apply(change, step, None, ("judge.checks.failed",)).step is not None
+
+
+def test_a_failing_check_of_logprobs_finds_their_ladder_although_no_log_line_tells_it() -> None:
+    failure = Failure(loop="bench", boundary=Boundary.UNKNOWN, metrics=("train/token_mult_prob_error",))
+    assert [ladder.id for ladder in load().fitting(failure)] == ["logprobs-apart", "any"]
+    other = Failure(loop="bench", boundary=Boundary.UNKNOWN, metrics=("train/reward",))
+    assert [ladder.id for ladder in load().fitting(other)] == ["any"]
+
+
 @given(length=st.integers(1, 100_000), smallest=st.integers(1, 500))
 def test_halving_never_goes_below_the_smallest_length(length: int, smallest: int) -> None:
     applied = apply(Change(halve={"len": smallest}), a_step("len=9"), {"len": length})
@@ -178,6 +205,36 @@ def test_halving_never_goes_below_the_smallest_length(length: int, smallest: int
     else:
         assert applied.step.command.argv[2:] == (f"len={length // 2}",)
         assert smallest <= length // 2 < length
+
+
+def test_a_rung_that_runs_what_an_earlier_one_ran_is_skipped() -> None:
+    config = {
+        "policy.generation.refit_transport": "vllm_zmq_sparse",
+        "policy.generation.colocated.enabled": False,
+    }
+    names = ("dense-refit", "plain-nccl", "colocated")
+    rungs = [(RUNGS[name], apply(RUNGS[name].loops["nemo-rl"], a_step(), config)) for name in names]
+    assert [applied.reason for _, applied in distinct(rungs)] == ["", "it is what dense-refit runs", ""]
+
+
+def test_tensor_parallelism_is_only_ever_lowered() -> None:
+    for loop, key in (
+        ("nemo-rl", "policy.megatron_cfg.tensor_model_parallel_size"),
+        ("verl", "actor_rollout_ref.actor.megatron.tensor_model_parallel_size"),
+    ):
+        two = RUNGS["two-tensor-ranks"].loops[loop]
+        assert [apply(two, a_step(), {key: size}).step is not None for size in (1, 2, 4)] == [
+            False,
+            False,
+            True,
+        ]
+
+
+def test_a_step_that_does_not_train_gets_no_override_words() -> None:
+    tests = msgspec.structs.replace(a_step(), config=None)
+    assert "no training run" in apply(RUNGS["lora-off"].loops["nemo-rl"], tests, None).reason
+    assert "no training run" in apply(RUNGS["shorter-sequences"].loops["nemo-rl"], tests, None).reason
+    assert apply(RUNGS["offline-snapshot"].loops["nemo-rl"], tests, None).step is not None
 
 
 def test_a_length_that_nobody_knows_is_not_halved() -> None:
@@ -229,7 +286,9 @@ def test_the_backend_criterion_expects_the_change_and_all_else_as_before() -> No
 
 def rows() -> list[tuple[str, str]]:
     """Sentence and place of every row of the two documents' tables."""
-    found = re.findall(r"^\| (.+?) \| (.+?) \|$", TABLE.read_text(), re.MULTILINE)
+    found = re.findall(
+        r"^\| (.+?) \| (.+?) \|$", TABLE.read_text().partition("## Isolation")[0], re.MULTILINE
+    )
     return [(sentence, place) for sentence, place in found if "document" not in sentence]
 
 

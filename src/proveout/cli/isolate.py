@@ -11,7 +11,7 @@ from proveout.cli import options
 
 if TYPE_CHECKING:
     from proveout.domain.isolation import Isolation, Tried
-    from proveout.flow.isolate import Case
+    from proveout.flow.isolation_case import Case
 
 
 @click.command("isolate")
@@ -58,7 +58,8 @@ def command(
     from proveout import launch
     from proveout.cli.progress import ConsoleObserver
     from proveout.domain.verdict import EXIT_STATUS
-    from proveout.flow.isolate import Budget, case_of, isolate, preview
+    from proveout.flow.isolate import Budget, isolate
+    from proveout.flow.isolation_case import case_of, preview
     from proveout.flow.prove import write_reports
     from proveout.store.runs import find, runs_root
 

@@ -13,6 +13,7 @@ from proveout.domain.verdict import Verdict
 class Rerun(StrEnum):
     """What one re-run showed. NO_EFFECT: its resolved configuration does not show the change."""
 
+    PLANNED = "planned"
     FLIPPED = "flipped"
     SAME = "fails the same"
     OTHER = "fails otherwise"

@@ -6,39 +6,29 @@ and the run's verdict rest on the attempts alone.
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Iterator
 
 import msgspec
 
 from proveout.capture.config import read_config
-from proveout.domain import redact
-from proveout.domain.errors import BlockedError, UsageError, nearest
+from proveout.domain.errors import BlockedError
 from proveout.domain.evidence import AttemptResult, End, ExitRecord
 from proveout.domain.files import read_json, write_json
-from proveout.domain.finding import Boundary
 from proveout.domain.isolation import Isolation, Outcome, Rerun, Tried
 from proveout.domain.layout import AttemptLayout
 from proveout.domain.step import Step
 from proveout.domain.verdict import Verdict
 from proveout.flow.attempt import conclude, follow, start
 from proveout.flow.evidence import related_to
-from proveout.flow.execute import step_results
+from proveout.flow.isolation_case import CONTROL, Case, deciding, planned, used
+from proveout.flow.isolation_state import bring_state
 from proveout.flow.observer import Observer
 from proveout.flow.provenance import imports_of
 from proveout.launch import Job, Scheduler
 from proveout.store.runs import Run
-from proveout.triage.ladders import Failure, Rung, load
-from proveout.triage.rungs import Applied, apply, effect
-
-CONTROL = Rung(
-    id="unchanged",
-    title="the same command once more, unchanged",
-    proves="the failure does not repeat, so a later run that passes would tell nothing of what was changed",
-    does_not_prove="that the failure is gone",
-    loops={},
-)
+from proveout.triage.ladders import Rung
+from proveout.triage.rungs import Applied, effect
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,61 +36,6 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
     runs: int = 12
     minutes: float = 120.0
-
-
-class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """The failed attempt that is to be isolated, and its ladder: rungs with the step that each would run."""
-
-    step: Step
-    attempt: AttemptResult
-    failure: Failure
-    ladders: tuple[str, ...]
-    rungs: tuple[tuple[Rung, Applied], ...]
-
-
-def case_of(run: Run, step_id: str = "", *, control: bool = True) -> Case:
-    """The first step of the run whose last attempt failed, or the one that is named.
-
-    Raises:
-        UsageError: there is no such step, or it has no failed attempt.
-    """
-    plan = run.plan
-    results = {result.id: result for result in step_results(plan, run)}
-    steps = {step.id: step for step in plan.steps}
-    if step_id and step_id not in steps:
-        raise UsageError(f"no step {step_id!r}{nearest(step_id, steps)}", remedy=f"steps: {', '.join(steps)}")
-    failed = [
-        step
-        for step in plan.steps
-        if step_id in ("", step.id)
-        and results[step.id].attempts
-        and results[step.id].attempts[-1].verdict is not Verdict.PASS
-    ]
-    if not failed:
-        what = f"step {step_id}" if step_id else "no step of this run"
-        raise UsageError(
-            f"{what} has {'no' if step_id else 'a'} failed attempt, so there is nothing to isolate",
-            where=run.layout.id,
-            remedy="'proveout report' shows the verdicts; a step that never started is for 'proveout doctor'",
-        )
-    step, attempt = failed[0], results[failed[0].id].attempts[-1]
-    failure = _failure(step, attempt)
-    config, _ = read_config(step.config, run.layout.attempts / attempt.directory)
-    rungs = [(rung, apply(rung.loops[failure.loop], step, config)) for rung in load().climb(failure)]
-    if control:
-        rungs.insert(0, (CONTROL, Applied(step=step)))
-    names = tuple(ladder.id for ladder in load().fitting(failure))
-    return Case(step=step, attempt=attempt, failure=failure, ladders=names, rungs=tuple(rungs))
-
-
-def preview(run: Run, case: Case) -> tuple[Tried, ...]:
-    """The ladder with the exact command of every rung; nothing is run."""
-    number = _used(run)
-    found = []
-    for rung, applied in case.rungs:
-        number += applied.step is not None
-        found.append(_planned(run, number, rung, applied))
-    return tuple(found)
 
 
 def isolate(run: Run, case: Case, scheduler: Scheduler, budget: Budget, observer: Observer) -> Isolation:
@@ -147,7 +82,7 @@ class _Climb:
         done = 0
         for rung, applied in self._case.rungs:
             if applied.step is None:
-                yield _planned(self._run, 0, rung, applied)
+                yield planned(self._run, 0, rung, applied)
                 continue
             left = (self._deadline - time.monotonic()) / 60
             if done >= self._budget.runs or left <= 0:
@@ -160,8 +95,8 @@ class _Climb:
                 return
 
     def _rerun(self, rung: Rung, applied: Applied, step: Step, minutes: float) -> Tried:
-        number = _used(self._run) + 1
-        planned = _planned(self._run, number, rung, applied)
+        number = used(self._run) + 1
+        ready = planned(self._run, number, rung, applied)
         files = self._run.layout.rerun(number, step, rung.id)
         shorter = min(step.resources.timeout_minutes, minutes)
         step = msgspec.structs.replace(
@@ -171,9 +106,10 @@ class _Climb:
             "isolation_started", number=number, step=step.id, rung=rung.id, directory=files.root.name
         )
         try:
+            bring_state(self._run, step)
             job = start(step, files, self._scheduler)
-        except BlockedError as error:
-            return msgspec.structs.replace(planned, reason=str(error))
+        except (BlockedError, OSError) as error:
+            return msgspec.structs.replace(ready, rerun=Rerun.UNFINISHED, reason=str(error))
         self._observer.started(step, number, files)
         ended = self._watch(step, job, files)
         steps = {other.id: other for other in self._run.plan.steps}
@@ -181,7 +117,7 @@ class _Climb:
         result = conclude(step, number, files, ended, related, imports=imports_of(self._run, step))
         self._run.journal.append("isolation_judged", number=number, rung=rung.id, verdict=result.verdict)
         rerun, reason = _compared(self._case, applied, step, files, result)
-        return msgspec.structs.replace(planned, rerun=rerun, reason=reason, verdict=result.verdict)
+        return msgspec.structs.replace(ready, rerun=rerun, reason=reason, verdict=result.verdict)
 
     def _watch(self, step: Step, job: Job, files: AttemptLayout) -> ExitRecord:
         try:
@@ -189,42 +125,6 @@ class _Climb:
         except KeyboardInterrupt:
             job.cancel()
             raise
-
-
-def _failure(step: Step, attempt: AttemptResult) -> Failure:
-    triage = attempt.triage
-    return Failure(
-        loop=step.coverage.loop,
-        boundary=triage.boundary if triage is not None else Boundary.UNKNOWN,
-        subkind=triage.subkind if triage is not None else "",
-        stage=triage.stage if triage is not None else "",
-        findings=_deciding(attempt),
-    )
-
-
-def _deciding(attempt: AttemptResult) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(finding.id for finding in attempt.findings if finding.decides))
-
-
-def _used(run: Run) -> int:
-    return sum(event["event"] == "isolation_started" for event in run.journal.read())
-
-
-def _planned(run: Run, number: int, rung: Rung, applied: Applied) -> Tried:
-    if applied.step is None:
-        return Tried(rung=rung.id, title=rung.title, rerun=Rerun.SKIPPED, reason=applied.reason)
-    files = run.layout.rerun(number, applied.step, rung.id)
-    command = applied.step.command.at(str(files.root))
-    env = [f"{name}={value}" for name, value in redact.environment(command.env).items()]
-    unset = [word for name in command.unset for word in ("-u", name)]
-    before = ["env", *unset, *env] if env or unset else []
-    return Tried(
-        rung=rung.id,
-        title=rung.title,
-        rerun=Rerun.UNFINISHED,
-        command=redact.text(shlex.join([*before, *command.argv])),
-        directory=f"{run.layout.reruns.name}/{files.root.name}",
-    )
 
 
 def _compared(
@@ -241,7 +141,7 @@ def _compared(
         return (
             (Rerun.NO_EFFECT, missing) if (missing := effect(applied.values, config)) else (Rerun.FLIPPED, "")
         )
-    ours, theirs = _deciding(result), case.failure.findings
+    ours, theirs = deciding(result), case.failure.findings
     if set(ours) == set(theirs):
         return Rerun.SAME, ", ".join(ours)
     return Rerun.OTHER, ", ".join(ours) or result.verdict.value

@@ -21,6 +21,15 @@ def isolation_findings(run: Run) -> tuple[Finding, ...]:
     return tuple(_notice(isolation, file.name) for isolation in found)
 
 
+def isolation_evidence(run: Run) -> tuple[Citation, ...]:
+    """One line of evidence for each isolation of the run."""
+    return tuple(
+        Citation(what="Isolation", where=found.where, text=found.what.removeprefix("isolation: "))
+        for found in isolation_findings(run)
+        if found.severity is Severity.NOTICE
+    )
+
+
 def _notice(isolation: Isolation, file: str) -> Finding:
     parts = [f"isolation: {isolation.summary}"]
     parts += [f"it proves that {isolation.proves}"] if isolation.proves else []

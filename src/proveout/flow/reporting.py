@@ -18,7 +18,7 @@ from proveout.domain.step import LevelRequest, Plan, Step
 from proveout.domain.verdict import Verdict, overall, worst
 from proveout.flow.details import details
 from proveout.flow.execute import step_results
-from proveout.flow.isolation_findings import isolation_findings
+from proveout.flow.isolation_findings import isolation_evidence, isolation_findings
 from proveout.flow.keep import with_kept
 from proveout.flow.under_test import BRIDGE_TESTS, bridge_checks, local_import, repositories
 from proveout.loops import limits
@@ -50,7 +50,7 @@ def build(run: Run, baseline: Run | None = None) -> Report:
         requested_coverage=tuple(dict.fromkeys(step.coverage for step in plan.steps)),
         deliverables=tuple(deliverable for deliverable, _ in deliverables),
         deliverable_steps=tuple(ids for _, ids in deliverables),
-        evidence=tuple(_evidence(run, plan, steps, results)),
+        evidence=(*_evidence(run, plan, steps, results), *isolation_evidence(run)),
         limitations=_limitations(run, plan, results),
         follow_ups=tuple(_follow_ups(results, findings)) or ("none",),
         steps=results,

@@ -57,7 +57,8 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Ladder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Rungs in order for failures of ``boundaries``; ``subkinds`` are patterns, ``findings`` prefixes of ids.
 
-    Where ``subkinds``, ``findings`` or ``stages`` are given, one of the former two, and the stage, must fit.
+    Where ``subkinds``, ``metrics`` (patterns) or ``stages`` are given, one of the former two, and the stage, must
+    fit; ``findings`` fit whatever the boundary is.
     """
 
     id: str
@@ -66,16 +67,18 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     subkinds: tuple[str, ...] = ()
     stages: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a failed attempt; ``findings`` are the ids of those that decided."""
+    """What is known of a failed attempt; ``findings`` are the ids of those that decided, ``metrics`` what they name."""
 
     loop: str
     boundary: Boundary
     subkind: str = ""
     stage: str = ""
     findings: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
 
 
 class Ladders(msgspec.Struct, frozen=True):
@@ -99,14 +102,18 @@ class Ladders(msgspec.Struct, frozen=True):
     @staticmethod
     def _fit(ladder: Ladder, failure: Failure) -> int:
         by_finding = any(name.startswith(prefix) for prefix in ladder.findings for name in failure.findings)
-        by_kind = any(fnmatchcase(failure.subkind, pattern) for pattern in ladder.subkinds)
+        by_kind = _any_fits([failure.subkind], ladder.subkinds) or _any_fits(failure.metrics, ladder.metrics)
         if by_finding:
             return 8
-        if failure.boundary not in ladder.boundaries or (ladder.subkinds and not by_kind):
+        if failure.boundary not in ladder.boundaries or ((ladder.subkinds or ladder.metrics) and not by_kind):
             return 0
         if ladder.stages and failure.stage not in ladder.stages:
             return 0
         return 1 if ladder.id == "any" else 2 + 4 * by_kind + 2 * bool(ladder.stages)
+
+
+def _any_fits(names: Iterable[str], patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from math import prod
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from proveout.domain.step import Command, Criterion, Step
-from proveout.triage.ladders import Change
+from proveout.triage.ladders import Change, Rung
 
 Config = Mapping[str, Any]
 
@@ -23,15 +23,14 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-def apply(change: Change, step: Step, config: Config | None) -> Applied:
-    """The step with the change. ``config`` is the failed attempt's resolved configuration, None if unknown."""
+def apply(change: Change, step: Step, config: Config | None, findings: Collection[str] = ()) -> Applied:
+    """The step with the change. ``config`` is the failed attempt's resolved configuration, None if unknown.
+
+    ``findings`` are the ids of those that decided: a change that would leave all of them unjudged tells nothing.
+    """
     known = config or {}
-    for key, value in change.needs.items():
-        if key in known and not same(known[key], value):
-            return Applied(reason=f"{key} is {known[key]}: there is nothing to change")
-    for key, value in change.refuses.items():
-        if key in known and same(known[key], value):
-            return Applied(reason=f"{key} is {known[key]}: there is nothing to change")
+    if reason := _no_occasion(change, step, known):
+        return Applied(reason=reason)
     words = list(change.words)
     for key, smallest in change.halve.items():
         length = known.get(key)
@@ -46,7 +45,24 @@ def apply(change: Change, step: Step, config: Config | None) -> Applied:
     values = {key_of(word): word.partition("=")[2] for word in words}
     if _already(change, values, step.command, known):
         return Applied(reason="the failed run had it so already")
+    if findings and all(_unjudged(name, change, step, values) for name in findings):
+        return Applied(reason="what failed would not be judged any more, so a pass would tell nothing")
     return Applied(step=_changed(step, change, tuple(words), values), values=values)
+
+
+def distinct(rungs: Iterable[tuple[Rung, Applied]]) -> tuple[tuple[Rung, Applied], ...]:
+    """The rungs, where one that would run the command of an earlier one is skipped."""
+    first: list[tuple[Command, str]] = []
+    found = []
+    for rung, applied in rungs:
+        if applied.step is not None:
+            command = applied.step.command
+            earlier = next((name for other, name in first if other == command), "")
+            first.append((command, rung.id))
+            found.append((rung, Applied(reason=f"it is what {earlier} runs") if earlier else applied))
+        else:
+            found.append((rung, applied))
+    return tuple(found)
 
 
 def effect(values: Mapping[str, Any], config: Config | None) -> str:
@@ -81,12 +97,35 @@ def _plain(value: Any) -> Any:
         return "null" if text in ("none", "null", "") else text
 
 
+def _no_occasion(change: Change, step: Step, known: Config) -> str:
+    """Why the failed run had nothing that the change could take away; '' where it had, or nobody knows."""
+    if step.config is None and (change.words or change.halve or change.multiply):
+        return "the step is no training run, so it has no such setting"
+    for key, value in change.needs.items():
+        if key in known and not same(known[key], value):
+            return f"{key} is {known[key]}: there is nothing to change"
+    for key, value in change.refuses.items():
+        if key in known and same(known[key], value):
+            return f"{key} is {known[key]}: there is nothing to change"
+    return ""
+
+
 def _already(change: Change, values: Mapping[str, Any], command: Command, known: Config) -> bool:
     if any(key not in known or not same(known[key], value) for key, value in values.items()):
         return False
     if not values and any(command.env.get(name) != value for name, value in change.env.items()):
         return False
     return not any(name in command.env for name in change.unset)
+
+
+def _unjudged(finding: str, change: Change, step: Step, values: Mapping[str, Any]) -> bool:
+    """Whether the criterion behind a finding is left out, or asks for something else, with the change."""
+    kind = finding.split(".")[1] if finding.count(".") > 1 else ""
+    if kind == "backend":
+        return any(
+            values.keys() & item.params["expected"].keys() for item in step.criteria if item.kind == kind
+        )
+    return kind in change.without or (kind == "artifacts" and bool(change.without_artifacts))
 
 
 def _changed(step: Step, change: Change, words: tuple[str, ...], values: Mapping[str, Any]) -> Step:
