@@ -86,6 +86,17 @@ def test_env_is_added_and_taken_away(
     assert files.log.read_text().split() == ["None", "2"]
 
 
+def test_a_relative_search_path_means_the_same_to_the_command(
+    scheduler: Scheduler, files: AttemptLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "found_here.py").write_text("print('found')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", "lib")
+    wait(scheduler.submit(python(files, "import found_here"), files, Resources()))
+    assert files.log.read_text().split() == ["found"]
+
+
 def test_secrets_of_the_environment_stand_in_no_file(
     scheduler: Scheduler, files: AttemptLayout, monkeypatch: pytest.MonkeyPatch
 ) -> None:

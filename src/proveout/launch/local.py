@@ -71,6 +71,8 @@ class LocalScheduler:
     def submit(self, command: Command, files: AttemptLayout, resources: Resources) -> LocalJob:
         """Start ``command`` with its log in ``run.log``; raises BlockedError where that is not possible."""
         env = {key: value for key, value in os.environ.items() if key not in command.unset} | command.env
+        if "PYTHONPATH" in env:
+            env["PYTHONPATH"] = _anchored(env["PYTHONPATH"])
         try:
             write_atomic(files.command, _script(command))
             write_json(files.env, redact.environment(env))
@@ -112,6 +114,13 @@ class LocalScheduler:
         if files.exit.exists():
             return read_json(files.exit, ExitRecord)
         return _lost(files, "its supervisor died")
+
+
+def _anchored(paths: str) -> str:
+    """A search path whose relative entries mean what they mean here, though the command starts elsewhere."""
+    return os.pathsep.join(
+        str(Path(entry).absolute()) if entry else entry for entry in paths.split(os.pathsep)
+    )
 
 
 def _lost(files: AttemptLayout, detail: str) -> ExitRecord:
