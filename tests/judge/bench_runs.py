@@ -40,7 +40,9 @@ def main(directory: Path) -> None:
         folder = directory / name
         folder.mkdir()
         with (folder / "run.log").open("w") as log, contextlib.redirect_stdout(log), broken:
-            grpo(resolve.resolve([*SMALL, *words, f"output_dir={folder}"]))
+            config = resolve.resolve([*SMALL, *words, f"output_dir={folder}"])
+            resolve.open_output(config)
+            grpo(config)
 
 
 if __name__ == "__main__":
