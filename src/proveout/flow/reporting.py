@@ -38,7 +38,7 @@ def build(run: Run, baseline: Run | None = None) -> Report:
     steps = {step.id: step for step in plan.steps}
     events = run.journal.read()
     ends = [event["time"] for event in events if event["event"] == "run_finished"]
-    verdict = _overall(results)
+    verdict = _overall(plan, results)
     if not ends and verdict in (Verdict.PASS, Verdict.BLOCKED):
         verdict = Verdict.INCOMPLETE
     findings = (*plan.findings, *run.preflight_findings(), *isolation_findings(run))
@@ -71,11 +71,14 @@ def build(run: Run, baseline: Run | None = None) -> Report:
 def _name(baseline: Run | None) -> str:
     if baseline is None:
         return ""
-    return f"{baseline.layout.id} ({_overall(step_results(baseline.plan, baseline)).value})"
+    return f"{baseline.layout.id} ({_overall(baseline.plan, step_results(baseline.plan, baseline)).value})"
 
 
-def _overall(results: Iterable[StepResult]) -> Verdict:
-    levels: dict[tuple[str, int], list[Verdict]] = {}
+def _overall(plan: Plan, results: Iterable[StepResult]) -> Verdict:
+    """The verdict of the run; a requested level that got no step proves nothing, and keeps it from a Pass."""
+    levels: dict[tuple[str, int], list[Verdict]] = {
+        (level.loop, level.level): [] for level in plan.levels if level.requested
+    }
     for result in results:
         levels.setdefault((result.coverage.loop, result.coverage.level), []).append(result.verdict)
     return overall(levels.values())
