@@ -145,3 +145,11 @@ def test_an_unknown_step_is_wrong_usage(root: Path, compare: Compare) -> None:
     status, _, err = compare(make_run(root, PASS), make_run(root, PASS), "--step", "bench-L0-grop")
     assert status == 2
     assert "did you mean 'bench-L0-grpo'" in err
+
+
+def test_html_is_the_report_with_the_baseline_beside_it(root: Path, compare: Compare) -> None:
+    ours, theirs = make_run(root, PASS), make_run(root, PASS)
+    status, out, _ = compare(ours, theirs, "--format", "html")
+    assert status == 0
+    assert out.startswith("<!doctype html>")
+    assert theirs.layout.id in out

@@ -54,7 +54,9 @@ def _tolerances(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write RUN's metrics as a golden file, every digit, with the tolerances given.",
 )
-@click.option("--format", "form", type=click.Choice(("text", "markdown")), default="text", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(("text", "markdown", "html")), default="text", show_default=True
+)
 @options.state_dir
 @options.as_json
 def command(
@@ -76,7 +78,8 @@ def command(
 
     Each is a run (its name, a prefix, a path, or latest), a metrics.json, a golden file, an event file or a
     directory of them. Without tolerances values must be equal. Lengths may differ: steps and tags that one side
-    lacks are named, and count as a difference unless they measure the machine (timing, memory).
+    lacks are named, and count as a difference unless they measure the machine (timing, memory). HTML is the
+    report of RUN with BASELINE beside it.
 
     Exit status: 0 within tolerance and no step worse or undecided (or golden file written), 1 different, 2 wrong
     usage.
@@ -112,6 +115,10 @@ def command(
         from proveout.cli.compare_runs import metrics_as_markdown
 
         click.echo("\n".join(metrics_as_markdown(found)))
+    elif form == "html":
+        raise UsageError(
+            "HTML compares two runs, and one of these is a metric file", where=f"{run}, {baseline}"
+        )
     else:
         show_metrics(found)
     return 0 if found.ok else 1
@@ -135,8 +142,15 @@ def _two_runs(
     from proveout.store.runs import find, runs_root
 
     root = runs_root(state_dir)
-    found = compare_runs(find(root, run), find(root, baseline), *tolerances, step)
-    show(found, form)
+    ours, theirs = find(root, run), find(root, baseline)
+    found = compare_runs(ours, theirs, *tolerances, step)
+    if form == "html":
+        from proveout.flow.reporting import build
+        from proveout.report import render
+
+        click.echo(render(build(ours, theirs), "html"), nl=False)
+    else:
+        show(found, form)
     return 0 if found.ok else 1
 
 
