@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -12,6 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+
+def pytest_configure() -> None:
+    """A shell that starts a job in the background has it ignore Ctrl-C; what tests start must not inherit that."""
+    with contextlib.suppress(ValueError):
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)
