@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from proveout.cli import options
-from proveout.domain.errors import UsageError, nearest
+from proveout.cli.request import located, plan_request, planning_options
 from proveout.domain.finding import Severity
 from proveout.domain.verdict import EXIT_USAGE
 
@@ -20,58 +18,20 @@ if TYPE_CHECKING:
 
 @click.command("plan")
 @click.argument("paths", nargs=-1)
-@click.option("--bridge", help="Megatron-Bridge checkout under test. [$BRIDGE_REPO]")
-@click.option("--mcore", help="Megatron-Core checkout under test. [$MCORE_REPO; else the Bridge's submodule]")
-@click.option("--nemo-rl", "nemo_rl", help="NeMo-RL checkout. [$NEMO_RL_REPO]")
-@click.option("--verl", help="verl checkout. [$VERL_REPO]")
-@click.option("--base", help="What the change is compared with. [the merge base with the default branch]")
-@click.option("--patch", help="The change is this patch file.")
-@click.option("--whole", is_flag=True, help="The whole checkout is under test.")
-@click.option("--loop", "loops", callback=options.words, help="Only these loops, comma-separated.")
-@click.option(
-    "--level",
-    "levels",
-    multiple=True,
-    metavar="[LOOP:]LEVELS[/VARIANT]",
-    help="These instead of what the change asks for.",
-)
-@click.option("--add", multiple=True, metavar="[LOOP:]LEVELS[/VARIANT]", help="These besides.")
-@click.option("--model", help="Checkpoint to run with: ORG/NAME or a local directory.")
-@click.option(
-    "--gpus", default=0, type=click.IntRange(0), help="GPUs at hand; steps that need more are skipped."
-)
+@planning_options
 @click.option(
     "--override", "overrides", multiple=True, metavar="[LOOP:]KEY=VALUE", help="Passed on to the loop."
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="[LOOP:]NAME=VALUE",
-    help="An option of the loop, or a variable of verl's wrapper.",
 )
 @click.option("--explain", metavar="PATH", help="Say which rule decides for PATH, and stop.")
 @click.option("--commands", is_flag=True, help="Print a shell script of the steps.")
 @options.as_json
 def command(
     paths: tuple[str, ...],
-    bridge: str | None,
-    mcore: str | None,
-    nemo_rl: str | None,
-    verl: str | None,
-    base: str | None,
-    patch: str | None,
-    whole: bool,
-    loops: tuple[str, ...],
-    levels: tuple[str, ...],
-    add: tuple[str, ...],
-    model: str | None,
-    gpus: int,
     overrides: tuple[str, ...],
-    settings: tuple[str, ...],
     explain: str | None,
     commands: bool,
     as_json: bool,
+    **asked: Any,
 ) -> int:
     """Which levels of which loops a change needs, why, and the exact commands in these checkouts.
 
@@ -80,32 +40,12 @@ def command(
     """
     import msgspec
 
-    from proveout.flow.planning import PlanRequest, make_plan
+    from proveout.flow.planning import make_plan
     from proveout.plan import output
-    from proveout.plan.checkouts import locate
-    from proveout.plan.choices import parse_choices
-    from proveout.plan.settings import read_settings
 
-    flags = {"bridge": bridge, "mcore": mcore, "nemo-rl": nemo_rl, "verl": verl}
-    checkouts = locate(flags, os.environ, read_settings(Path.cwd()))
     if explain is not None:
-        return _explain(explain, checkouts, as_json)
-    planned = make_plan(
-        PlanRequest(
-            checkouts=checkouts,
-            loops=loops,
-            base=base,
-            patch=patch,
-            paths=paths,
-            whole=whole,
-            model=model,
-            gpus=gpus,
-            levels=parse_choices(levels, "--level"),
-            add=parse_choices(add, "--add"),
-            overrides=overrides,
-            options=_settings(settings, loops or tuple(checkouts)),
-        )
-    )
+        return _explain(explain, located(asked), as_json)
+    planned = make_plan(plan_request(asked, paths, overrides))
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(as_data(planned)), indent=2).decode())
     elif commands:
@@ -160,27 +100,6 @@ def _explain(path: str, checkouts: dict[str, str], as_json: bool) -> int:
     else:
         click.echo("\n".join(lines(found)))
     return 0
-
-
-def _settings(words: tuple[str, ...], loops: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    known = [name for name in loops if name in ("nemo-rl", "verl")]
-    found: dict[str, dict[str, str]] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        loop, colon, option = name.partition(":")
-        if not equals or (colon and not option):
-            raise UsageError(f"{word!r} is no setting", where="--set", remedy="write [LOOP:]NAME=VALUE")
-        if not colon:
-            loop, option = ("verl" if name.isupper() and "verl" in known else ""), name
-            loop = loop or (known[0] if len(known) == 1 else "")
-        if not loop:
-            raise UsageError(
-                f"{word!r} does not say for which loop", where="--set", remedy=f"write nemo-rl:{word}"
-            )
-        if colon and loop not in known:
-            raise UsageError(f"loop {loop!r} is not in the plan{nearest(loop, known)}", where="--set")
-        found.setdefault(loop, {})[option] = value
-    return found
 
 
 def _show(planned: Planned) -> None:
