@@ -118,7 +118,7 @@ class _Loader(SourceFileLoader):
         return []
 
     def _is_absent(self, module: str) -> bool:
-        return module.split(".")[0] in self._absent
+        return module.split(".", maxsplit=1)[0] in self._absent
 
 
 class _InFunctions(ast.NodeTransformer):
@@ -173,6 +173,6 @@ def stand_in(module: str, name: str = "") -> Any:
     """The stand-in of ``module``, or of ``name`` in it; ImportError for a package that is there after all."""
     if name:
         return getattr(_Absent(module), name)
-    if importlib.util.find_spec(module.split(".")[0]) is not None:
+    if importlib.util.find_spec(module.split(".", maxsplit=1)[0]) is not None:
         return importlib.import_module(module)
     return _Absent(module)
