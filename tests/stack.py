@@ -18,6 +18,8 @@ def python_of(name: str) -> str:
     python = root / name / "bin" / "python"
     if not python.exists():
         if os.environ.get(REQUIRED) == "1":
-            pytest.fail(f"stack {name} is not installed in {root}; install it with: proveout stack install {name}")
+            pytest.fail(
+                f"stack {name} is not installed in {root}; install it with: proveout stack install {name}"
+            )
         pytest.skip(f"stack {name} is not installed in {root}")
     return str(python)

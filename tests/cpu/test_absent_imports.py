@@ -74,7 +74,9 @@ def run(package: Path, code: str, setup: str = SETUP) -> str:
     return (done.stdout + done.stderr).strip()
 
 
-def test_an_unguarded_import_is_answered_and_its_decorators_leave_functions_as_they_are(package: Path) -> None:
+def test_an_unguarded_import_is_answered_and_its_decorators_leave_functions_as_they_are(
+    package: Path,
+) -> None:
     code = """
 from gpustack import bare
 import torch.nn
@@ -102,7 +104,9 @@ def test_without_the_hook_nothing_of_it_imports(package: Path) -> None:
 
 def test_a_package_that_is_there_is_not_replaced(package: Path) -> None:
     (package / "no_such_gpu").mkdir()
-    (package / "no_such_gpu" / "__init__.py").write_text("def jit(f): return lambda x: 'real'\nautotune = 1\n")
+    (package / "no_such_gpu" / "__init__.py").write_text(
+        "def jit(f): return lambda x: 'real'\nautotune = 1\n"
+    )
     assert "No module named 'no_such_gpu.language'" in run(package, "import gpustack.bare")
 
 

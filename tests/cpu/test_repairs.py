@@ -58,7 +58,9 @@ def test_looking_for_the_module_does_not_use_the_repair_up(tmp_path: Path) -> No
 def test_a_source_that_is_not_as_expected_stops_the_import_and_says_so(tmp_path: Path) -> None:
     status, said = run(tmp_path, f"{REPAIR}\nimport upstream.norm", UPSTREAM.replace("no gpu", "any"))
     assert status == 1
-    assert "proveout_cpu: this version is not known: norm: upstream/norm.py: Norm.make has no 'no gpu'" in said
+    assert (
+        "proveout_cpu: this version is not known: norm: upstream/norm.py: Norm.make has no 'no gpu'" in said
+    )
     assert str(tmp_path / "upstream" / "norm.py") in said
 
 
