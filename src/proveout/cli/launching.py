@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from proveout.flow.policy import Budget
     from proveout.launch import Launch
 
+BUDGET = ("jobs", "max_gpus", "max_nodes")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _KEYS = {
@@ -49,6 +51,33 @@ def launch_options(function: Function) -> Function:
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
+
+
+def budget_options(function: Function) -> Function:
+    """Give a command the options that ``budget_of`` reads."""
+    for option in reversed(
+        (
+            click.option(
+                "--jobs",
+                type=click.IntRange(1),
+                default=1,
+                show_default=True,
+                help="Attempts that may run side by side.",
+            ),
+            click.option("--max-gpus", type=click.IntRange(0), help="GPUs that they may use in all."),
+            click.option("--max-nodes", type=click.IntRange(1), help="Nodes that they may use in all."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+def budget_of(asked: dict[str, Any]) -> Budget:
+    """The budget that the options give; they are taken out of ``asked``."""
+    from proveout.flow.policy import Budget
+
+    jobs, gpus, nodes = (asked.pop(name) for name in BUDGET)
+    return Budget(jobs=jobs, gpus=gpus, nodes=nodes)
 
 
 def launch_of(asked: dict[str, Any], earlier: dict[str, Any] | None = None) -> Launch:

@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 from proveout.cli import options
-from proveout.cli.launching import launch_of, launch_options
+from proveout.cli.launching import budget_of, budget_options, launch_of, launch_options
 
 
 @click.command("resume")
 @click.argument("run", default="latest")
 @launch_options
+@budget_options
 @options.state_dir
 @options.as_json
 def command(run: str, state_dir: Path | None, as_json: bool, **asked: Any) -> int:
@@ -29,5 +30,7 @@ def command(run: str, state_dir: Path | None, as_json: bool, **asked: Any) -> in
     from proveout.store.runs import find, runs_root
 
     found = find(runs_root(state_dir), run)
-    policy = Policy(launch=launch_of(asked, found.launch_site()), again=AGAIN_ON_RESUME)
+    policy = Policy(
+        launch=launch_of(asked, found.launch_site()), budget=budget_of(asked), again=AGAIN_ON_RESUME
+    )
     return show_report(go_on(found, policy, ConsoleObserver()), "json" if as_json else "text")

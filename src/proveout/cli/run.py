@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from proveout.cli import options
-from proveout.cli.launching import launch_of, launch_options
+from proveout.cli.launching import budget_of, budget_options, launch_of, launch_options
 from proveout.cli.request import plan_request, planning_options
 
 
@@ -16,6 +16,7 @@ from proveout.cli.request import plan_request, planning_options
 @click.argument("overrides", nargs=-1, metavar="[[LOOP:]KEY=VALUE]...")
 @planning_options
 @launch_options
+@budget_options
 @click.option("--stop-at-first/--keep-going", default=False, help="Stop after the first step that fails.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and start nothing.")
 @options.state_dir
@@ -41,7 +42,7 @@ def command(
     from proveout.flow.prove import prove, refuse_rejected
     from proveout.store.runs import runs_root
 
-    policy = Policy(launch=launch_of(asked), keep_going=not stop_at_first)
+    policy = Policy(launch=launch_of(asked), budget=budget_of(asked), keep_going=not stop_at_first)
     planned = make_plan(plan_request(asked, (), overrides))
     refuse_rejected(planned.plan)
     if dry_run:
