@@ -110,10 +110,10 @@ def test_ctrl_c_stops_every_attempt_and_leaves_them_incomplete(tmp_path: Path) -
 def test_steps_that_write_the_same_files_elsewhere_never_run_at_once(tmp_path: Path) -> None:
     import msgspec
 
-    from proveout.domain.step import Source
+    from proveout.domain.step import Artifact
 
-    shared = Source(format="json", path=str(tmp_path / "out" / "metrics.json"))
-    steps = [msgspec.structs.replace(small(f"s{n}", ALONE), metrics=(shared,)) for n in range(2)]
+    shared = Artifact(what="its metrics", path=str(tmp_path / "out" / "metrics.json"))
+    steps = [msgspec.structs.replace(small(f"s{n}", ALONE), artifacts=(shared,)) for n in range(2)]
     run = small_run(tmp_path, steps)
     results = execute(run, policy(jobs=2), Told())
     spans = [(r.attempts[-1].exit.started, r.attempts[-1].exit.finished) for r in results]

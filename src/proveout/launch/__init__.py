@@ -19,6 +19,8 @@ SCHEDULERS: dict[str, str] = {
 }
 LAUNCHERS: dict[str, str] = {
     "process": "proveout.launch.launchers.process",
+    "srun": "proveout.launch.launchers.srun",
+    "ray.sub": "proveout.launch.launchers.ray_sub",
 }
 
 __all__ = [
