@@ -65,8 +65,8 @@ class RaySubLauncher:
         root = str(script.parent)
         directives = _DIRECTIVE.findall(script.read_text(encoding="utf-8", errors="replace"))
         options = [option for option in directives if option.partition("=")[0] not in _PROVEOUTS_OWN]
-        if gpus := int(given["GPUS_PER_NODE"]):
-            options.append(f"--gres=gpu:{gpus}")
+        if resources.gpus:
+            options.append(f"--gres=gpu:{given['GPUS_PER_NODE']}")
         return Wrapped(
             command=Command(
                 argv=("bash", str(script)),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from msgspec.structs import replace
+
 from proveout.domain.errors import BlockedError
 from proveout.launch.slurm import query
 from proveout.launch.slurm.programs import UnreachableError
@@ -68,7 +70,7 @@ class Queue:
         self.trouble, self.trouble_since = "", None
         changed = False
         for job in open_jobs:
-            found = answer.get(job) or self._missing(job, accounts)
+            found = answer.get(job) or _of_array(answer, job) or self._missing(job, accounts)
             changed = changed or found != self._known.get(job)
             if found is not None:
                 self._known[job] = found
@@ -83,6 +85,12 @@ class Queue:
         if accounts and time.monotonic() - self._watched[job] < SETTLING_SECONDS:
             return self._known.get(job)
         return JobState(id=job, state="", known=False)
+
+
+def _of_array(answer: dict[str, JobState], job: str) -> JobState | None:
+    """The state of a task by its array's: of one that was cancelled before any task began nothing else is left."""
+    array = answer.get(job.partition("_")[0])
+    return replace(array, id=job) if array is not None and array.terminal else None
 
 
 QUEUE = Queue()

@@ -72,7 +72,10 @@ class SlurmJob:
         if state is not None and state.restarts:
             return True
         if state is not None and (state.terminal or not state.known):
-            wanting = said is None and not state.signal and state.state in ("COMPLETED", "FAILED", "")
+            asked = (self.files.root / CANCEL_MARK).exists()
+            wanting = (
+                said is None and not asked and not state.signal and state.state in ("COMPLETED", "FAILED", "")
+            )
             return not wanting or self._waited("file", FILE_SECONDS)
         return said is not None and self._waited("slurm", SILENT_SECONDS)
 
