@@ -18,12 +18,19 @@ from proveout.cli.request import plan_request, planning_options
 @launch_options
 @budget_options
 @click.option("--stop-at-first/--keep-going", default=False, help="Stop after the first step that fails.")
+@click.option(
+    "--matrix",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Models x levels x loops x seeds x commits, from a TOML file.",
+)
 @click.option("--dry-run", is_flag=True, help="Print the plan and start nothing.")
 @options.state_dir
 @options.as_json
 def command(
     overrides: tuple[str, ...],
     stop_at_first: bool,
+    matrix: Path | None,
     dry_run: bool,
     state_dir: Path | None,
     as_json: bool,
@@ -35,6 +42,7 @@ def command(
     With checkouts: the levels that the change in them asks for. KEY=VALUE words are passed on to the loop and
     checked against its configuration first.
     """
+    from proveout.cli.matrix import run_matrix
     from proveout.cli.progress import ConsoleObserver
     from proveout.cli.show import show_plan, show_report
     from proveout.flow.execute import Policy
@@ -43,7 +51,10 @@ def command(
     from proveout.store.runs import runs_root
 
     policy = Policy(launch=launch_of(asked), budget=budget_of(asked), keep_going=not stop_at_first)
-    planned = make_plan(plan_request(asked, (), overrides))
+    request = plan_request(asked, (), overrides)
+    if matrix is not None:
+        return run_matrix(matrix, request, policy, state_dir, dry_run=dry_run, as_json=as_json)
+    planned = make_plan(request)
     refuse_rejected(planned.plan)
     if dry_run:
         return show_plan(planned.plan, as_json)

@@ -14,14 +14,16 @@ from proveout.launch.slurm.states import JobState
 SHORTEST_SECONDS = 1.05
 LONGEST_SECONDS = 30.0
 GROWTH = 1.5
+JOBS_A_SECOND = 500
+MOST_FOR_MANY_SECONDS = 4.0
 SETTLING_SECONDS = 60.0
 
 
 class Queue:
     """The last known state of every watched job.
 
-    Never more than one call a second; after a call that showed nothing new the next one waits longer, up to half
-    a minute, unless somebody has a reason to ask at once.
+    Never more than one call a second, fewer where an answer is long; after a call that showed nothing new the
+    next one waits longer, up to half a minute, unless somebody has a reason to ask at once.
     """
 
     def __init__(self) -> None:
@@ -53,6 +55,8 @@ class Queue:
     def _refresh(self, now: bool) -> None:
         since = time.monotonic() - self._asked
         if since < (SHORTEST_SECONDS if now else self._interval):
+            return
+        if since < SHORTEST_SECONDS + min(len(self._watched) / JOBS_A_SECOND, MOST_FOR_MANY_SECONDS):
             return
         open_jobs = [job for job in self._watched if not self._is_final(job)]
         if not open_jobs:
