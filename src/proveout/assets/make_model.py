@@ -24,6 +24,7 @@ def family(
     name: str,
     target: Path,
     changes: Sequence[str] = (),
+    *,
     seed: int = 0,
     warm: int = 0,
     python: str = sys.executable,
@@ -34,7 +35,7 @@ def family(
     sums keep rewards from being all zero.
     """
     with files.new_directory(target) as place:
-        command = [python, "-m", "proveout_bench.family_model", name, str(place)]
+        command = [python, "-m", "proveout_cpu.tiny", name, str(place)]
         command += ["--seed", str(seed), "--warm", str(warm)]
         _run([*command, *(word for change in changes for word in ("--set", change))])
     return _whole(target)

@@ -44,7 +44,9 @@ def gsm8k(source: Path, verl: str | None, output: Path) -> int:
     show_default=True,
     help="The loop that is to read it: parquet for verl, JSON lines for the others.",
 )
-@click.option("--sums", is_flag=True, help="One-digit sums for verl too, as a warm-started tiny model knows them.")
+@click.option(
+    "--sums", is_flag=True, help="One-digit sums for verl too, as a warm-started tiny model knows them."
+)
 @click.option("--rows", default=64, show_default=True, type=click.IntRange(1), help="Training rows.")
 @click.option("--seed", default=0, show_default=True)
 @TARGET

@@ -118,7 +118,7 @@ def tiny(
     from proveout.assets import make_model
 
     if family:
-        return _say(make_model.family(family, output, settings, seed, warm, python), as_json)
+        return _say(make_model.family(family, output, settings, seed=seed, warm=warm, python=python), as_json)
     if warm or seed:
         raise UsageError("--warm and --seed are for --family", remedy="name a family, or write seed=1")
     return _say(make_model.tiny(output, settings, python), as_json)

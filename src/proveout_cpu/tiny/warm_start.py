@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from proveout_bench.sums import answer, question
+from proveout_cpu.tiny.sums import answer, question
 
 ROWS = 32
 LEARNING_RATE = 2e-3

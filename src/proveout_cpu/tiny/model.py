@@ -1,21 +1,14 @@
-"""Writes a tiny model of a family that the real loops know, with a tokenizer that has a chat template.
-
-``python -m proveout_bench.family_model FAMILY DIR [--seed N] [--warm STEPS] [--set KEY=VALUE]...``; status 2 for
-wrong input. Weights are random; a warm start teaches the form of an answer to one-digit sums, so that rewards
-are neither all zero nor all one.
-"""
+"""A tiny model of a family that the real loops know, with a tokenizer that has a chat template."""
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
+import json
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from proveout_bench.dummy_model import WrongInputError, change
-from proveout_bench.families import FAMILIES, settings_of
-from proveout_bench.sums import tokenizer_corpus
+from proveout_cpu.tiny.families import settings_of
+from proveout_cpu.tiny.sums import tokenizer_corpus
 
 END, PAD, START = "<|im_end|>", "<|pad|>", "<|im_start|>"
 SPECIAL = ("<|endoftext|>", START, END, PAD)
@@ -28,24 +21,8 @@ TEMPLATE = (
 )
 
 
-def main(arguments: list[str]) -> int:
-    """Write the model; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m proveout_bench.family_model")
-    parser.add_argument("family", choices=FAMILIES)
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--warm", type=int, default=0, metavar="STEPS")
-    parser.add_argument("--set", dest="changes", action="append", default=[], metavar="KEY=VALUE")
-    asked = parser.parse_args(arguments)
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    try:
-        parameters = write(asked.family, asked.directory, asked.seed, asked.warm, asked.changes)
-    except WrongInputError as error:
-        print(f"Error: {error}", file=sys.stderr)
-        return 2
-    print(f"Wrote {parameters:,} parameters of a tiny {asked.family} to {asked.directory}")
-    return 0
+class WrongInputError(Exception):
+    """What was given cannot be made into a model."""
 
 
 def write(family: str, target: Path, seed: int = 0, warm: int = 0, changes: list[str] | None = None) -> int:
@@ -63,7 +40,9 @@ def write(family: str, target: Path, seed: int = 0, warm: int = 0, changes: list
     }
     settings = change(settings_of(family) | vocabulary, changes or [])
     if settings["vocab_size"] < len(tokenizer):
-        raise WrongInputError(f"vocab_size {settings['vocab_size']} is below the tokenizer's {len(tokenizer)}")
+        raise WrongInputError(
+            f"vocab_size {settings['vocab_size']} is below the tokenizer's {len(tokenizer)}"
+        )
     try:
         config = transformers.AutoConfig.for_model(**settings)
         torch.manual_seed(seed)
@@ -71,13 +50,29 @@ def write(family: str, target: Path, seed: int = 0, warm: int = 0, changes: list
     except Exception as error:
         raise WrongInputError(f"no {family} can be built: {' '.join(str(error).split())[:300]}") from None
     if warm:
-        from proveout_bench.warm_start import warm_start
+        from proveout_cpu.tiny.warm_start import warm_start
 
         warm_start(model, tokenizer, warm, seed)
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     model.save_pretrained(target)
     return sum(parameter.numel() for parameter in model.parameters())
+
+
+def change(settings: dict[str, Any], words: list[str]) -> dict[str, Any]:
+    """The configuration with ``key=value`` words put in: keys that it has, values as JSON."""
+    changed = dict(settings)
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or key not in settings:
+            close = get_close_matches(key, settings, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(settings)}"
+            raise WrongInputError(f"{word}: no key {key!r} in the configuration{hint}")
+        try:
+            changed[key] = json.loads(value)
+        except ValueError:
+            raise WrongInputError(f"{word}: {value!r} is no JSON value") from None
+    return changed
 
 
 def write_tokenizer(target: Path) -> Any:
@@ -103,7 +98,3 @@ def write_tokenizer(target: Path) -> Any:
     tokenizer.chat_template = TEMPLATE
     tokenizer.save_pretrained(str(target))
     return tokenizer
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
