@@ -102,7 +102,7 @@ def located(asked: dict[str, Any]) -> dict[str, str]:
 
 
 def _settings(words: tuple[str, ...], loops: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    known = [name for name in loops if name in ("nemo-rl", "verl")]
+    known = [name for name in loops if name in ("nemo-rl", "verl", "trl")]
     found: dict[str, dict[str, str]] = {}
     for word in words:
         name, equals, value = word.partition("=")
