@@ -105,8 +105,9 @@ def refit_proof(evidence: Evidence, params: Mapping[str, Any]) -> CriterionResul
                     f"transfer {first_moved.transfer} moved the weights by {first_moved.change:.3g}",
                 )
             )
-    for item in wanted.agreement if moved_at is not None else ():
-        results += _agrees(evidence, item, moved_at)
+    if moved_at is not None:
+        for item in wanted.agreement:
+            results += _agrees(evidence, item, moved_at)
     return CriterionResult(
         kind="refit_proof",
         findings=tuple(item for item in results if isinstance(item, Finding)),
