@@ -63,7 +63,7 @@ def seed_megatron(module: ModuleType) -> None:
     """Megatron's tracker of random states is seeded, as on a GPU; nothing to do where it always is."""
     expect(module, "set_random_seed", "model_parallel_cuda_manual_seed(seed)", parameters=("seed",))
     if hasattr(module, "is_cuda_available"):
-        rebind(module, "is_cuda_available", True)
+        vars(module)["is_cuda_available"] = True
 
 
 @repair(
