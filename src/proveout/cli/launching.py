@@ -10,7 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from proveout.flow.policy import Budget
-    from proveout.launch import Launch
+    from proveout.launch import Launch, LaunchSite
 
 BUDGET = ("jobs", "max_gpus", "max_nodes")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -86,6 +86,12 @@ def launch_of(asked: dict[str, Any], earlier: dict[str, Any] | None = None) -> L
     The options are taken out of ``asked``. Raises UsageError for what is wrong in them.
     """
     from proveout import launch
+
+    return launch.launch_for(site_of(asked, earlier))
+
+
+def site_of(asked: dict[str, Any], earlier: dict[str, Any] | None = None) -> LaunchSite:
+    """The settings alone, in the same order."""
     from proveout.launch.site import from_table, read_site, setting, with_settings
     from proveout.plan.settings import FILE
 
@@ -96,4 +102,4 @@ def launch_of(asked: dict[str, Any], earlier: dict[str, Any] | None = None) -> L
             words[key] = list(value) if isinstance(value, tuple) else value
     words |= dict(setting(word) for word in asked.pop("launch_settings", ()))
     table = earlier if earlier is not None else read_site(Path.cwd(), FILE)
-    return launch.launch_for(from_table(with_settings(table, words)))
+    return from_table(with_settings(table, words))
