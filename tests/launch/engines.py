@@ -9,10 +9,14 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from proveout.launch import LaunchSite
+
+
+IMAGE = "localhost/proveout-test:bookworm"
 
 
 def answers(*argv: str) -> bool:
@@ -28,9 +32,20 @@ def slurm() -> str:
     return "" if answers("scontrol", "ping") else "no Slurm controller answers (.ci/slurm starts one)"
 
 
-NEEDS: dict[str, Callable[[], str]] = {"slurm": slurm}
+def podman() -> str:
+    """Why podman cannot be used, or ''."""
+    os.environ.setdefault("CONTAINERS_CONF", str(Path(__file__).parents[2] / ".ci" / "containers.conf"))
+    return "" if answers("podman", "image", "inspect", IMAGE) else f"no image {IMAGE} (.ci/podman makes it)"
+
+
+def in_podman() -> LaunchSite:
+    """Containers that share the host's process numbers, so that a test knows a process by its number."""
+    return LaunchSite(image=IMAGE, tables={"container": {"engine": "podman", "extra": ("--pid=host",)}})
+
+
+NEEDS: dict[str, Callable[[], str]] = {"slurm": slurm, "container": podman}
 """Scheduler or launcher -> why it cannot be used here, or ''."""
-SITES: dict[str, Callable[[], LaunchSite]] = {}
+SITES: dict[str, Callable[[], LaunchSite]] = {"container": in_podman}
 """Launcher -> the settings that its tests need, where it needs any."""
 
 

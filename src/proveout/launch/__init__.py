@@ -18,6 +18,7 @@ SCHEDULERS: dict[str, str] = {
 }
 LAUNCHERS: dict[str, str] = {
     "process": "proveout.launch.launchers.process",
+    "container": "proveout.launch.launchers.container",
 }
 
 __all__ = [

@@ -19,6 +19,7 @@ from proveout.domain.errors import UsageError, nearest
 T = TypeVar("T")
 TABLE = "launch"
 TABLES: dict[str, str] = {
+    "container": "proveout.launch.container.settings:ContainerSettings",
     "slurm": "proveout.launch.slurm.settings:SlurmSettings",
 }
 """Engine -> the structure of its table. A new engine with settings of its own is one line here."""

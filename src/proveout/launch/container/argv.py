@@ -29,6 +29,8 @@ HANDED_IN = (
 OF_THE_ENGINE = ("CONTAINER", "DOCKER", "HOME", "LD_", "PATH", "TMPDIR", "XDG_")
 """Variables that the engine itself reads: they are handed in by value, and kept from the engine."""
 
+ULIMITS_WITH_GPUS = ("memlock=-1", "stack=67108864")
+
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """One container: ``names`` are variables handed in by name, ``values`` those that are set by value."""
@@ -63,7 +65,7 @@ def container_argv(
     words += ["--user", settings.user] if settings.user else []
     words += ["--memory", settings.memory, "--memory-swap", settings.memory] if settings.memory else []
     words += ["--shm-size", settings.shm_size] if settings.shm_size else []
-    for limit in settings.ulimits:
+    for limit in _ulimits(settings, resources):
         words += ["--ulimit", limit]
     words += _gpus(settings.gpus, resources.gpus, podman, visible)
     for mount in wanted.mounts:
@@ -90,6 +92,12 @@ def handed_in(
     """The variables of a container: the step's ``own``, and of the caller's ``env`` those that are allowed."""
     allowed = {name: env[name] for name in (*HANDED_IN, *more) if name in env and name not in unset}
     return allowed | dict(own)
+
+
+def _ulimits(settings: ContainerSettings, resources: Resources) -> tuple[str, ...]:
+    if settings.ulimits is not None:
+        return settings.ulimits
+    return ULIMITS_WITH_GPUS if resources.gpus else ()
 
 
 def _gpus(asked: str, needed: int, podman: bool, visible: str) -> list[str]:
