@@ -24,12 +24,17 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     digests: tuple[str, ...] = ()
 
 
+@lru_cache
 def engine_program(named: str) -> str:
-    """The path of the engine. Raises BlockedError where it is not here."""
-    for name in (named,) if named else ENGINES:
-        found = shutil.which(name)
-        if found:
-            return found
+    """The path of the engine: that which is named, else the first that answers (a client may lack its daemon).
+
+    Raises BlockedError where there is none.
+    """
+    found = [path for name in ((named,) if named else ENGINES) if (path := shutil.which(name))]
+    if len(found) > 1:
+        found = [path for path in found if not _ask((path, "info")).returncode] or found
+    if found:
+        return found[0]
     raise BlockedError(
         f"no container engine: {named or ' and '.join(ENGINES)} is not here",
         remedy="install it, or name another with --launch container.engine=PATH",
@@ -72,9 +77,15 @@ def image_here(program: str, reference: str, pull: str) -> Image:
             )
         done = _ask((program, "image", "inspect", reference))
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"]
+        answering = _ask((program, "info"))
+        if answering.returncode:
+            raise BlockedError(
+                f"the container engine does not answer: {_last_line(answering)}",
+                where=program,
+                remedy="start its service, or name another with --launch container.engine=PATH",
+            )
         raise BlockedError(
-            f"image {reference} is not here: {said[-1]}",
+            f"image {reference} is not here: {_last_line(done)}",
             where=program,
             remedy=f"fetch it ({Path(program).name} pull {reference}), or set container.pull=missing",
         )
@@ -88,6 +99,10 @@ def _read(answer: bytes, program: str, reference: str) -> Image:
         return Image(reference=reference, id=str(found["Id"]), digests=tuple(filter(None, digests)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BlockedError(f"what it says of image {reference} cannot be read", where=program) from error
+
+
+def _last_line(done: subprocess.CompletedProcess[bytes]) -> str:
+    return (done.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
 
 
 def _ask(argv: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
