@@ -18,6 +18,7 @@ _KEYS = {
     "launcher": "launcher",
     "image": "image",
     "mount": "mounts",
+    "ray_address": "ray.address",
     "account": "slurm.account",
     "partition": "slurm.partition",
     "qos": "slurm.qos",
@@ -29,6 +30,9 @@ _OPTIONS = (
     click.option("--launcher", help="How it is wrapped: process, container, srun, ray.sub. [process]"),
     click.option("--image", help="What containers are made from."),
     click.option("--mount", multiple=True, metavar="HOST[:CONTAINER]", help="Mounted besides the checkouts."),
+    click.option(
+        "--ray-address", metavar="URL", help="Ray: the Jobs API of a cluster. [a cluster of its own]"
+    ),
     click.option("--account", help="Slurm: who pays."),
     click.option("--partition", help="Slurm: where."),
     click.option("--qos", help="Slurm: quality of service."),

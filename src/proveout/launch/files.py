@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from proveout.domain import redact
+from proveout.domain.checkout import Checkout
 from proveout.domain.errors import UsageError
 from proveout.domain.evidence import End, ExitRecord
 from proveout.domain.files import read_json, write_json
-from proveout.domain.layout import AttemptLayout
+from proveout.domain.layout import AttemptLayout, RunLayout
 from proveout.domain.step import Command
 from proveout.launch import supervise
 from proveout.launch.base import Task
@@ -70,6 +71,18 @@ def clean_up(files: AttemptLayout) -> None:
     if argv:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(argv, capture_output=True, check=False, timeout=supervise.CLEANUP_SECONDS)
+
+
+def run_directory(files: AttemptLayout) -> Path:
+    """The run that an attempt belongs to, or its own directory where there is none."""
+    run = files.root.parents[1]
+    return run if RunLayout(run).plan.exists() else files.root
+
+
+def checkouts_of(files: AttemptLayout) -> tuple[Checkout, ...]:
+    """The checkouts under test of the run that an attempt belongs to."""
+    path = RunLayout(files.root.parents[1]).checkouts
+    return read_json(path, tuple[Checkout, ...]) if path.exists() else ()
 
 
 def _anchored(paths: str) -> str:

@@ -20,6 +20,7 @@ T = TypeVar("T")
 TABLE = "launch"
 TABLES: dict[str, str] = {
     "container": "proveout.launch.container.settings:ContainerSettings",
+    "ray": "proveout.launch.ray.settings:RaySettings",
     "slurm": "proveout.launch.slurm.settings:SlurmSettings",
 }
 """Engine -> the structure of its table. A new engine with settings of its own is one line here."""

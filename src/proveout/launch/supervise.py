@@ -136,9 +136,16 @@ def _of_the_command(spec: dict[str, Any], record: dict[str, Any]) -> dict[str, A
     if word != "ended" or not status.isdigit():
         return {"end": "ended by the machine", "detail": f"what ran the command was killed ({how})"}
     if int(status) and killed.isdigit() and int(killed):
-        return {"end": "ended by the machine", "detail": f"out of memory: the kernel killed {killed} process(es)"}
+        return {
+            "end": "ended by the machine",
+            "detail": f"out of memory: the kernel killed {killed} process(es)",
+        }
     number = int(status)
-    return {"end": "signalled", "signal": number % 128} if number % 128 else {"end": "exited", "code": number // 256}
+    return (
+        {"end": "signalled", "signal": number % 128}
+        if number % 128
+        else {"end": "exited", "code": number // 256}
+    )
 
 
 def _read(path: Path) -> str:

@@ -45,7 +45,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     workdir: str = ""
 
 
-def container_argv(
+def container_argv(  # noqa: PLR0917 - what one command line is made of
     engine: str,
     podman: bool,
     wanted: Wanted,

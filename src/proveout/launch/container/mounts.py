@@ -11,11 +11,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from proveout.domain.checkout import Checkout
 from proveout.domain.errors import UsageError
-from proveout.domain.files import read_json
-from proveout.domain.layout import AttemptLayout, RunLayout
+from proveout.domain.layout import AttemptLayout
 from proveout.domain.step import Command
+from proveout.launch.files import checkouts_of, run_directory
 
 CACHES = (
     "HF_HOME",
@@ -27,7 +26,9 @@ CACHES = (
     "TRITON_CACHE_DIR",
 )
 """Variables that name a cache."""
-_OF_THE_IMAGE = tuple(f"/{name}" for name in "bin boot dev etc lib lib64 opt proc run sbin sys usr var".split())
+_OF_THE_IMAGE = frozenset(
+    {"bin", "boot", "dev", "etc", "lib", "lib64", "opt", "proc", "run", "sbin", "sys", "usr", "var"}
+)
 _TOO_MUCH = frozenset({"/", "/home", "/mnt", "/root", "/tmp"})  # noqa: S108 - these are never mounted whole
 
 
@@ -60,7 +61,9 @@ class Mounts:
     def words(self) -> tuple[str, ...]:
         """``HOST:CONTAINER[:ro]`` for each, the user's last."""
         written = [path for path in self._written if not _inside(path, self._written)]
-        read = [path for path in self._read if not _inside(path, (*self._read, *written)) and path not in written]
+        read = [
+            path for path in self._read if not _inside(path, (*self._read, *written)) and path not in written
+        ]
         own = [*(f"{path}:{path}" for path in written), *(f"{path}:{path}:ro" for path in read)]
         taken = {word.split(":")[1] for word in self._asked}
         return (*(word for word in own if word.split(":")[1] not in taken), *self._asked)
@@ -85,18 +88,6 @@ def mounts_for(
     for word in asked:
         mounts.ask(word)
     return mounts.words()
-
-
-def run_directory(files: AttemptLayout) -> Path:
-    """The run that an attempt belongs to, or its own directory where there is none."""
-    run = files.root.parents[1]
-    return run if RunLayout(run).plan.exists() else files.root
-
-
-def checkouts_of(files: AttemptLayout) -> tuple[Checkout, ...]:
-    """The checkouts under test of the run that an attempt belongs to."""
-    path = RunLayout(files.root.parents[1]).checkouts
-    return read_json(path, tuple[Checkout, ...]) if path.exists() else ()
 
 
 def interpreter(program: str) -> Iterator[Path]:
@@ -134,7 +125,7 @@ def _named(command: Command, env: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _of_the_image(path: str) -> bool:
-    return any(_inside(path, (root,)) or path == root for root in _OF_THE_IMAGE)
+    return path.lstrip("/").partition("/")[0] in _OF_THE_IMAGE
 
 
 def _exists(path: Path) -> bool:

@@ -1,0 +1,98 @@
+"""Holds a Ray cluster for one attempt: starts it, says where it is, and ends when the attempt has ended.
+
+A program of its own: ``python -I head.py run SPEC.json`` under a supervisor, which stops everything that Ray left;
+``python -I head.py remove SPEC.json`` then keeps Ray's own logs and takes its directory away. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+POLL_SECONDS = 0.3
+AFTER_SECONDS = 4.0
+LARGEST_LOG = 4 * 1024 * 1024
+KEPT = ("gcs_server.*", "raylet.*", "dashboard*.log", "job-driver-*.log", "runtime_env_setup-*.log")
+
+
+def run(spec: dict[str, Any]) -> int:
+    """Start the cluster and hold it until the attempt has a record, or never starts, or Ray dies (status 1)."""
+    place = Path(tempfile.mkdtemp(prefix="pvr-", dir=spec["temp"]))
+    Path(spec["place"]).write_text(str(place), encoding="utf-8")
+    port = _free_port()
+    argv = [*spec["argv"], f"--dashboard-port={port}", f"--temp-dir={place}"]
+    argv += [f"--ray-client-server-port={_free_port()}", f"--dashboard-agent-listen-port={_free_port()}"]
+    env = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+    for name in ("RAY_ADDRESS", "RAY_JOB_HEADERS"):
+        env.pop(name, None)
+    ray = subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL)
+    address = f"http://127.0.0.1:{port}"
+    began, ended, said = time.monotonic(), 0.0, False
+    while ray.poll() is None:
+        now = time.monotonic()
+        if not said and _answers(address):
+            said = True
+            _write(Path(spec["address"]), address)
+        if Path(spec["exit"]).exists():
+            ended = ended or now
+            if now - ended > AFTER_SECONDS:
+                return 0
+        elif now - began > spec["start_seconds"] and not Path(spec["process"]).exists():
+            return 0
+        time.sleep(POLL_SECONDS)
+    print(f"proveout: the Ray cluster ended by itself with status {ray.returncode}", flush=True)
+    return 1
+
+
+def remove(spec: dict[str, Any]) -> int:
+    """Copy Ray's own logs into the attempt and remove the cluster's directory."""
+    try:
+        place = Path(Path(spec["place"]).read_text(encoding="utf-8"))
+    except OSError:
+        return 0
+    logs, kept = place / "session_latest" / "logs", Path(spec["logs"])
+    for pattern in KEPT:
+        for log in logs.glob(pattern):
+            if log.is_file() and 0 < log.stat().st_size <= LARGEST_LOG:
+                kept.mkdir(exist_ok=True)
+                shutil.copyfile(log, kept / log.name)
+    if place.name.startswith("pvr-"):
+        shutil.rmtree(place, ignore_errors=True)
+    return 0
+
+
+def _answers(address: str) -> bool:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"{address}/api/version", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+if __name__ == "__main__":
+    what, where = sys.argv[1:3]
+    read = json.loads(Path(where).read_text(encoding="utf-8"))
+    sys.exit(run(read) if what == "run" else remove(read))
