@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from proveout.cli import options
+from proveout.cli.detached import go_on_detached
 from proveout.cli.launching import launch_of, launch_options
 from proveout.cli.request import plan_request, planning_options
 
@@ -17,12 +18,16 @@ from proveout.cli.request import plan_request, planning_options
 @planning_options
 @launch_options
 @click.option("--stop-at-first/--keep-going", default=False, help="Stop after the first step that fails.")
+@click.option(
+    "--detach", is_flag=True, help="Go on in the background; 'watch', 'cancel' and 'resume' find the run."
+)
 @click.option("--dry-run", is_flag=True, help="Print the plan and start nothing.")
 @options.state_dir
 @options.as_json
 def command(
     overrides: tuple[str, ...],
     stop_at_first: bool,
+    detach: bool,
     dry_run: bool,
     state_dir: Path | None,
     as_json: bool,
@@ -38,7 +43,7 @@ def command(
     from proveout.cli.show import show_plan, show_report
     from proveout.flow.execute import Policy
     from proveout.flow.planning import make_plan
-    from proveout.flow.prove import prove, refuse_rejected
+    from proveout.flow.prove import prepare, prove, refuse_rejected
     from proveout.store.runs import runs_root
 
     policy = Policy(launch=launch_of(asked), keep_going=not stop_at_first)
@@ -46,5 +51,8 @@ def command(
     refuse_rejected(planned.plan)
     if dry_run:
         return show_plan(planned.plan, as_json)
+    if detach:
+        more = ("--stop-at-first",) if stop_at_first else ()
+        return go_on_detached(prepare(planned, runs_root(state_dir), policy), more, as_json)
     report = prove(planned, runs_root(state_dir), policy, ConsoleObserver())
     return show_report(report, "json" if as_json else "text")

@@ -10,6 +10,7 @@ from proveout.domain.finding import Finding
 from proveout.domain.report import Report
 from proveout.domain.step import Plan
 from proveout.domain.verdict import Verdict
+from proveout.flow.driving import driving
 from proveout.flow.execute import Policy, execute
 from proveout.flow.indexing import index_run
 from proveout.flow.observer import Observer
@@ -32,7 +33,12 @@ def refuse_rejected(plan: Plan) -> None:
 
 
 def prove(planned: Planned, root: Path, policy: Policy, observer: Observer) -> Report:
-    """Run a plan in a new run directory under ``root``, with the state of its checkouts kept there.
+    """Run a plan in a new run directory under ``root``. Raises BlockedError as ``prepare`` and ``go_on`` do."""
+    return go_on(prepare(planned, root, policy), policy, observer)
+
+
+def prepare(planned: Planned, root: Path, policy: Policy) -> Run:
+    """A new run directory for a plan, with the state of its checkouts and how its attempts are to be started.
 
     Raises:
         BlockedError: no run directory can be made or written.
@@ -43,7 +49,7 @@ def prove(planned: Planned, root: Path, policy: Policy, observer: Observer) -> R
     for role, patch in planned.patches().items():
         run.layout.patches.mkdir(exist_ok=True)
         write_atomic(run.layout.patch(role), patch)
-    return go_on(run, policy, observer)
+    return run
 
 
 def go_on(run: Run, policy: Policy, observer: Observer) -> Report:
@@ -52,19 +58,14 @@ def go_on(run: Run, policy: Policy, observer: Observer) -> Report:
     Raises:
         BlockedError: another process drives the run, or its directory cannot be written any more.
 
-    Ctrl-C stops what runs, with its children, and gives the report of the incomplete run.
+    Ctrl-C, or a request to cancel, stops what runs, with its children, and gives the report of the incomplete run.
     """
     with run.held():
         plan = run.plan
         observer.planned(run, plan)
         try:
-            findings = preflight_run(run)
-            observer.preflighted(findings)
-            blocking = [finding for finding in findings if finding.decides]
-            if blocking:
-                _block(run, blocking, policy)
-            else:
-                execute(run, policy, observer)
+            with driving(run):
+                _preflight_and_execute(run, policy, observer)
         except KeyboardInterrupt:
             run.journal.append("interrupted")
         except OSError as error:
@@ -74,6 +75,16 @@ def go_on(run: Run, policy: Policy, observer: Observer) -> Report:
                 remedy="free space there; 'proveout resume' then goes on",
             ) from error
         return write_reports(run)
+
+
+def _preflight_and_execute(run: Run, policy: Policy, observer: Observer) -> None:
+    findings = preflight_run(run)
+    observer.preflighted(findings)
+    blocking = [finding for finding in findings if finding.decides]
+    if blocking:
+        _block(run, blocking, policy)
+    else:
+        execute(run, policy, observer)
 
 
 def _block(run: Run, findings: list[Finding], policy: Policy) -> None:

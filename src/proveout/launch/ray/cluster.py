@@ -84,7 +84,7 @@ class Cluster:
             "logs": str(self.files.root / "logs"),
             "exit": str(self._attempt.exit),
             "process": str(self._attempt.process),
-            "start_seconds": 2 * settings.start_seconds,
+            "start_seconds": settings.start_seconds,
             "temp": os.environ.get("RAY_TMPDIR") or tempfile.gettempdir(),
         }
 

@@ -21,28 +21,59 @@ from typing import Any
 
 POLL_SECONDS = 0.3
 AFTER_SECONDS = 4.0
+TRIES = 3
 LARGEST_LOG = 4 * 1024 * 1024
 KEPT = ("gcs_server.*", "raylet.*", "dashboard*.log", "job-driver-*.log", "runtime_env_setup-*.log")
 
 
 def run(spec: dict[str, Any]) -> int:
-    """Start the cluster and hold it until the attempt has a record, or never starts, or Ray dies (status 1)."""
+    """Start the cluster and hold it until the attempt has a record, or never starts, or Ray dies (status 1).
+
+    A start that fails is tried again: on a busy machine Ray's own time limits are too short.
+    """
     place = Path(tempfile.mkdtemp(prefix="pvr-", dir=spec["temp"]))
     Path(spec["place"]).write_text(str(place), encoding="utf-8")
-    port = _free_port()
+    deadline = time.monotonic() + spec["start_seconds"]
+    for number in range(1, TRIES + 1):
+        port = _free_port()
+        ray = _start(spec, place / str(number), port)
+        if _wait(ray, f"http://127.0.0.1:{port}", deadline):
+            _write(Path(spec["address"]), f"http://127.0.0.1:{port}")
+            return _hold(ray, spec)
+        if ray.poll() is None or time.monotonic() > deadline:
+            print("proveout: the Ray cluster does not answer", flush=True)
+            return 1
+        print(f"proveout: Ray did not start (try {number} of {TRIES}, status {ray.returncode})", flush=True)
+    return 1
+
+
+def _start(spec: dict[str, Any], place: Path, port: int) -> subprocess.Popen[bytes]:
     argv = [*spec["argv"], f"--dashboard-port={port}", f"--temp-dir={place}"]
     argv += [f"--ray-client-server-port={_free_port()}", f"--dashboard-agent-listen-port={_free_port()}"]
-    env = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
-    for name in ("RAY_ADDRESS", "RAY_JOB_HEADERS"):
-        env.pop(name, None)
-    ray = subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL)
-    address = f"http://127.0.0.1:{port}"
-    began, ended, said = time.monotonic(), 0.0, False
+    return subprocess.Popen(argv, env=_environment(spec["start_seconds"]), stdin=subprocess.DEVNULL)
+
+
+def _environment(patience: float) -> dict[str, str]:
+    env = {
+        name: value for name, value in os.environ.items() if name not in ("RAY_ADDRESS", "RAY_JOB_HEADERS")
+    }
+    env["RAY_USAGE_STATS_ENABLED"] = env["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
+    return {"RAY_DASHBOARD_SUBPROCESS_MODULE_WAIT_READY_TIMEOUT": f"{patience:g}", **env}
+
+
+def _wait(ray: subprocess.Popen[bytes], address: str, deadline: float) -> bool:
+    """Whether the Jobs API answers before Ray gives up or the time is over."""
+    while ray.poll() is None and time.monotonic() < deadline:
+        if _answers(address):
+            return True
+        time.sleep(POLL_SECONDS)
+    return False
+
+
+def _hold(ray: subprocess.Popen[bytes], spec: dict[str, Any]) -> int:
+    began, ended = time.monotonic(), 0.0
     while ray.poll() is None:
         now = time.monotonic()
-        if not said and _answers(address):
-            said = True
-            _write(Path(spec["address"]), address)
         if Path(spec["exit"]).exists():
             ended = ended or now
             if now - ended > AFTER_SECONDS:
@@ -60,9 +91,9 @@ def remove(spec: dict[str, Any]) -> int:
         place = Path(Path(spec["place"]).read_text(encoding="utf-8"))
     except OSError:
         return 0
-    logs, kept = place / "session_latest" / "logs", Path(spec["logs"])
+    kept = Path(spec["logs"])
     for pattern in KEPT:
-        for log in logs.glob(pattern):
+        for log in place.glob(f"*/session_latest/logs/{pattern}"):
             if log.is_file() and 0 < log.stat().st_size <= LARGEST_LOG:
                 kept.mkdir(exist_ok=True)
                 shutil.copyfile(log, kept / log.name)
