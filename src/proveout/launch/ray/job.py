@@ -16,7 +16,7 @@ from proveout.domain.evidence import End, ExitRecord
 from proveout.domain.files import read_json, write_json
 from proveout.domain.layout import AttemptLayout
 from proveout.launch import supervise
-from proveout.launch.files import lost
+from proveout.launch.files import clean_up, lost
 from proveout.launch.ray.cluster import Cluster
 from proveout.launch.ray.jobs import Jobs, JobState, RefusedError, UnreachableError
 
@@ -106,7 +106,8 @@ class RayJob:
             return
         self._next, now = 0.0, time.monotonic()
         self._terminal_since = self._terminal_since or now
-        if now - self._terminal_since >= RECORD_SECONDS or not self._files.process.exists():
+        waited = now - self._terminal_since >= RECORD_SECONDS
+        if waited or not self._files.process.exists() or not self._supervised():
             self._without_record(state)
 
     def _unreachable(self, why: str) -> None:
@@ -137,7 +138,7 @@ class RayJob:
         elif not self._files.process.exists():
             self._end(self._write(End.NOT_STARTED, said))
         else:
-            self._end(self._write(End.EVICTED, f"its supervisor was killed; {said}"))
+            self._end(self._write(End.LOST, f"its supervisor died; {said}"))
 
     def _agreed(self, record: ExitRecord) -> ExitRecord:
         """The supervisor's record, corrected where Ray knows better; written back where it is."""
@@ -186,27 +187,32 @@ class RayJob:
 
     def _end(self, record: ExitRecord) -> None:
         self._ended = record
+        if record.end in (End.LOST, End.EVICTED) and self._on_this_machine():
+            clean_up(self._files)
         if self._record.own_cluster:
             Cluster(self._files).stop()
 
+    def _said(self) -> dict[str, int | str]:
+        """What the supervisor wrote of itself; empty where it has not begun."""
+        try:
+            return read_json(self._files.process, dict[str, int | str])
+        except UsageError:
+            return {}
+
+    def _on_this_machine(self) -> bool:
+        return self._said().get("host") == socket.gethostname()
+
     def _process(self) -> int | None:
         """The supervisor's number, where it runs on this machine and is alive."""
-        try:
-            said = read_json(self._files.process, dict[str, int | str])
-        except UsageError:
-            return None
-        pid = int(said["pid"])
+        said = self._said()
         if said.get("host") != socket.gethostname():
             return None
+        pid = int(said["pid"])
         return pid if supervise.start_ticks(pid) == said["start_ticks"] else None
 
     def _supervised(self) -> bool:
         """Whether the supervisor may still be at work: it is, or nobody here can tell."""
-        try:
-            said = read_json(self._files.process, dict[str, int | str])
-        except UsageError:
-            return True
-        return said.get("host") != socket.gethostname() or self._process() is not None
+        return not self._on_this_machine() or self._process() is not None
 
     def _signal(self, number: signal.Signals) -> None:
         pid = self._process()
