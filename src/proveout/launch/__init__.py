@@ -16,6 +16,7 @@ from proveout.launch.site import LaunchSite
 SCHEDULERS: dict[str, str] = {
     "local": "proveout.launch.local",
     "ray": "proveout.launch.ray.scheduler",
+    "slurm": "proveout.launch.slurm.scheduler",
 }
 LAUNCHERS: dict[str, str] = {
     "process": "proveout.launch.launchers.process",
