@@ -12,7 +12,7 @@ from proveout.domain.layout import AttemptLayout
 from proveout.domain.step import Command, Resources
 from proveout.launch.base import Wrapped
 from proveout.launch.container.argv import Wanted, container_argv, handed_in, of_the_engine
-from proveout.launch.container.image import engine_program, image_here, is_podman
+from proveout.launch.container.image import Image, engine_program, image_here, is_podman
 from proveout.launch.container.inside import END_FILE, script
 from proveout.launch.container.mounts import mounts_for
 from proveout.launch.container.settings import ContainerSettings
@@ -47,7 +47,7 @@ class ContainerLauncher:
         """``ENGINE run`` with the command in it. Raises BlockedError where engine or image are not here."""
         settings = _settings(site)
         engine = engine_program(settings.engine)
-        image = image_here(engine, site.image, settings.pull)
+        image = _image(engine, site, settings)
         env = environment(command)
         inside = handed_in(env, command.env, command.unset, site.env)
         if "PYTHONPATH" in inside:
@@ -85,13 +85,24 @@ class ContainerLauncher:
         """The image by name, content and registry digest, and what was set up by hand in the container."""
         settings = _settings(site)
         engine = engine_program(settings.engine)
-        image = image_here(engine, site.image, settings.pull)
-        found = {"engine": engine, "image": site.image, "image id": image.id}
+        image = _image(engine, site, settings)
+        found = {"engine": engine, "image": site.image}
+        found |= {"image id": image.id} if image.id != site.image else {}
         found |= {"digest": ", ".join(image.digests)} if image.digests else {}
         found |= {"memory limit": settings.memory} if settings.memory else {}
         found |= {"set up in the container": "; ".join(settings.setup)} if settings.setup else {}
         found |= {"engine options": shlex.join(settings.extra)} if settings.extra else {}
         return found
+
+
+def _image(engine: str, site: LaunchSite, settings: ContainerSettings) -> Image:
+    """The image that is here; where attempts start on other machines, it may be there alone, by its name."""
+    try:
+        return image_here(engine, site.image, settings.pull)
+    except BlockedError:
+        if site.scheduler == "local":
+            raise
+        return Image(reference=site.image, id=site.image)
 
 
 def _settings(site: LaunchSite) -> ContainerSettings:
