@@ -228,10 +228,7 @@ def test_a_full_disk_is_no_success_though_the_command_ends_well(small_disk: Path
     files = AttemptLayout(small_disk / "attempt")
     files.root.mkdir()
     code = (
-        "import os\n"
-        "try:\n"
-        "    for _ in range(9000): os.write(1, b'x' * 1023 + b'\\n')\n"
-        "except OSError: pass"
+        "import os\ntry:\n    for _ in range(9000): os.write(1, b'x' * 1023 + b'\\n')\nexcept OSError: pass"
     )
     record = wait(starting().submit(python(files, code), files, Resources()))
     assert record.end is End.EVICTED
