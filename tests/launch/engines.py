@@ -76,7 +76,6 @@ def ray_address() -> str:
             ray_program(),
             "start",
             "--head",
-            "--block",
             "--port=0",
             "--num-cpus=4",
             "--disable-usage-stats",
@@ -105,9 +104,13 @@ def ray_address() -> str:
 
 
 def end_session(holder: subprocess.Popen[bytes], folder: Path) -> None:
-    """End a process and everything that it started."""
-    below = psutil.Process(holder.pid).children(recursive=True) if holder.poll() is None else []
-    for process in [*below, holder]:
+    """End a process and everything that it started, which names ``folder`` in its command line."""
+    mine = [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if any(str(folder) in word for word in process.info["cmdline"] or ())
+    ]
+    for process in [*mine, holder]:
         with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
             process.kill()
     shutil.rmtree(folder, ignore_errors=True)

@@ -38,7 +38,7 @@ class Cluster:
 
     def start(self, program: str, settings: RaySettings, env: Mapping[str, str], resources: Resources) -> str:
         """Start it and wait until it answers; its address. Raises BlockedError where it does not come up."""
-        argv = [program, "start", "--head", "--block", "--port=0", "--disable-usage-stats"]
+        argv = [program, "start", "--head", "--port=0", "--disable-usage-stats"]
         argv += ["--dashboard-host=127.0.0.1", "--include-dashboard=true"]
         argv += [f"--num-cpus={settings.num_cpus}"] if settings.num_cpus else []
         argv += [f"--num-gpus={settings.num_gpus}"] if settings.num_gpus else []

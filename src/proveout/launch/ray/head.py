@@ -22,6 +22,8 @@ from typing import Any
 POLL_SECONDS = 0.3
 AFTER_SECONDS = 4.0
 TRIES = 3
+ASK_SECONDS = 3.0
+SILENT_SECONDS = 30.0
 LARGEST_LOG = 4 * 1024 * 1024
 KEPT = ("gcs_server.*", "raylet.*", "dashboard*.log", "job-driver-*.log", "runtime_env_setup-*.log")
 
@@ -39,8 +41,8 @@ def run(spec: dict[str, Any]) -> int:
         ray = _start(spec, place / str(number), port)
         if _wait(ray, f"http://127.0.0.1:{port}", deadline):
             _write(Path(spec["address"]), f"http://127.0.0.1:{port}")
-            return _hold(ray, spec)
-        if ray.poll() is None or time.monotonic() > deadline:
+            return _hold(f"http://127.0.0.1:{port}", spec)
+        if not ray.poll() or time.monotonic() > deadline:
             print("proveout: the Ray cluster does not answer", flush=True)
             return 1
         print(f"proveout: Ray did not start (try {number} of {TRIES}, status {ray.returncode})", flush=True)
@@ -63,16 +65,18 @@ def _environment(patience: float) -> dict[str, str]:
 
 def _wait(ray: subprocess.Popen[bytes], address: str, deadline: float) -> bool:
     """Whether the Jobs API answers before Ray gives up or the time is over."""
-    while ray.poll() is None and time.monotonic() < deadline:
+    while not ray.poll() and time.monotonic() < deadline:
         if _answers(address):
             return True
         time.sleep(POLL_SECONDS)
     return False
 
 
-def _hold(ray: subprocess.Popen[bytes], spec: dict[str, Any]) -> int:
-    began, ended = time.monotonic(), 0.0
-    while ray.poll() is None:
+def _hold(address: str, spec: dict[str, Any]) -> int:
+    """Look after the cluster. Not by ``ray start --block``, which ends all when a part dies that nobody needs."""
+    began = answered = time.monotonic()
+    ended, asked = 0.0, 0.0
+    while True:
         now = time.monotonic()
         if Path(spec["exit"]).exists():
             ended = ended or now
@@ -80,9 +84,13 @@ def _hold(ray: subprocess.Popen[bytes], spec: dict[str, Any]) -> int:
                 return 0
         elif now - began > spec["start_seconds"] and not Path(spec["process"]).exists():
             return 0
+        if now - asked > ASK_SECONDS:
+            asked = now
+            answered = now if _answers(address) else answered
+        if now - answered > SILENT_SECONDS:
+            print("proveout: the Ray cluster does not answer any more", flush=True)
+            return 1
         time.sleep(POLL_SECONDS)
-    print(f"proveout: the Ray cluster ended by itself with status {ray.returncode}", flush=True)
-    return 1
 
 
 def remove(spec: dict[str, Any]) -> int:
