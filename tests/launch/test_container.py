@@ -146,6 +146,14 @@ def test_setup_runs_first_in_the_same_container_and_is_recorded(files: AttemptLa
     assert facts.facts["set up in the container"] == "sh -c 'echo \"made here\" > /made'"
 
 
+def test_a_token_in_a_setup_command_is_shown_nowhere(files: AttemptLayout) -> None:
+    begin = starting(setup=["echo --index-url https://me:planted-token@host/simple"])
+    wait(begin.submit(python(files, "pass"), files, Resources()))
+    facts = launch.launch_record(files)
+    assert facts is not None
+    assert "planted-token" not in str(facts.facts) + files.log.read_text().splitlines()[0]
+
+
 def test_setup_that_fails_is_no_run_of_the_command(files: AttemptLayout) -> None:
     begin = starting(setup=["sh -c 'exit 7'"])
     record = wait(begin.submit(python(files, "open('ran', 'w')"), files, Resources()))

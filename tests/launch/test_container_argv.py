@@ -149,6 +149,12 @@ def test_an_interpreter_of_this_machine_comes_with_what_it_is_made_from(tmp_path
     assert set(mounts[1:]) == {f"{path}:{path}:ro" for path in (venv, base, source)}
 
 
+@pytest.mark.parametrize("cwd", ["/", str(Path.home()), "/tmp"])
+def test_no_directory_that_holds_everything_is_mounted(cwd: str, tmp_path: Path) -> None:
+    mounts = mounts_for(Command(argv=("true",), cwd=cwd), attempt(tmp_path), {"HF_HOME": cwd}, ())
+    assert len(mounts) == 1
+
+
 def test_the_home_directory_is_not_mounted_because_a_command_names_it(tmp_path: Path) -> None:
     command = Command(argv=("true", str(Path.home())), cwd="/nowhere")
     assert len(mounts_for(command, attempt(tmp_path), {}, ())) == 1

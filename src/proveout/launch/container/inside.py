@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Sequence
 from importlib.resources import files
 
+from proveout.domain import redact
+
 END_FILE = ".container-end"
 DEFAULT_UMASK = "0022"
 
@@ -27,7 +29,7 @@ def script(place: str, cwd: str, umask: str, setup: Sequence[Sequence[str]]) -> 
 
 
 def _step(number: int, words: Sequence[str]) -> str:
-    shown = _plain(shlex.join(words))
+    shown = _plain(redact.text(shlex.join(words)))
     return (
         f'echo "proveout: setup {number}: {shown}"\n'
         f'{shlex.join(words)} </dev/null || {{ say "not-started setup failed with status $?: {shown}"; exit 126; }}'

@@ -35,14 +35,16 @@ _TOO_MUCH = frozenset({"/", "/home", "/mnt", "/root", "/tmp"})  # noqa: S108 - t
 class Mounts:
     """Places of the host and where they stand inside; one that lies in another is left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, here: bool) -> None:
+        """``here``: the container starts on this machine, so that what is not here cannot be mounted."""
+        self._here = here
         self._written: dict[str, str] = {}
         self._read: dict[str, str] = {}
         self._asked: list[str] = []
 
     def write(self, path: Path) -> None:
-        """Mount ``path`` where it is, writable, if it exists."""
-        if path.exists():
+        """Mount ``path`` where it is, writable, if it exists and is no directory that holds everything."""
+        if path.exists() and not _too_much(path):
             self._written[str(path)] = str(path)
 
     def read(self, path: Path) -> None:
@@ -51,10 +53,10 @@ class Mounts:
             self._read[str(path)] = str(path)
 
     def ask(self, word: str) -> None:
-        """Mount as the user wrote it: ``HOST[:CONTAINER[:OPTIONS]]``. Raises UsageError for what is no place."""
+        """Mount as the user wrote it: ``HOST[:CONTAINER[:OPTIONS]]``. Raises UsageError for what is not here."""
         host, colon, rest = word.partition(":")
         here = Path(host).expanduser().absolute()
-        if not here.exists():
+        if not here.exists() and self._here:
             raise UsageError(f"{host} is not here, so it cannot be mounted", where="--mount")
         self._asked.append(f"{here}:{rest}" if colon else f"{here}:{here}")
 
@@ -70,10 +72,10 @@ class Mounts:
 
 
 def mounts_for(
-    command: Command, files: AttemptLayout, env: Mapping[str, str], asked: Iterable[str]
+    command: Command, files: AttemptLayout, env: Mapping[str, str], asked: Iterable[str], *, here: bool = True
 ) -> tuple[str, ...]:
-    """All mounts of one attempt; ``env`` is what is handed into the container."""
-    mounts = Mounts()
+    """All mounts of one attempt; ``env`` is what is handed into the container, ``here`` whether it starts here."""
+    mounts = Mounts(here=here)
     mounts.write(run_directory(files))
     mounts.write(Path(command.cwd))
     for checkout in checkouts_of(files):
@@ -120,12 +122,16 @@ def _named(command: Command, env: Mapping[str, str]) -> Iterator[Path]:
         for part in value.split(os.pathsep):
             if part.startswith("/") and "\n" not in part and not _of_the_image(part):
                 path = Path(os.path.normpath(part))
-                if str(path) not in _TOO_MUCH and path != Path.home() and _exists(path):
+                if not _too_much(path) and _exists(path):
                     yield path
 
 
 def _of_the_image(path: str) -> bool:
     return path.lstrip("/").partition("/")[0] in _OF_THE_IMAGE
+
+
+def _too_much(path: Path) -> bool:
+    return str(path) in _TOO_MUCH or path == Path.home()
 
 
 def _exists(path: Path) -> bool:

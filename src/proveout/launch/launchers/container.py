@@ -6,6 +6,7 @@ import os
 import secrets
 import shlex
 
+from proveout.domain import redact
 from proveout.domain.errors import BlockedError, UsageError
 from proveout.domain.files import write_atomic
 from proveout.domain.layout import AttemptLayout
@@ -61,7 +62,7 @@ class ContainerLauncher:
             image=image.id,
             reference=site.image,
             script=str(place),
-            mounts=mounts_for(command, files, inside, site.mounts),
+            mounts=mounts_for(command, files, inside, site.mounts, here=site.scheduler == "local"),
             names=tuple(name for name in sorted(inside) if name not in by_value),
             values=by_value,
         )
@@ -90,8 +91,8 @@ class ContainerLauncher:
         found |= {"image id": image.id} if image.id != site.image else {}
         found |= {"digest": ", ".join(image.digests)} if image.digests else {}
         found |= {"memory limit": settings.memory} if settings.memory else {}
-        found |= {"set up in the container": "; ".join(settings.setup)} if settings.setup else {}
-        found |= {"engine options": shlex.join(settings.extra)} if settings.extra else {}
+        found |= {"set up in the container": redact.text("; ".join(settings.setup))} if settings.setup else {}
+        found |= {"engine options": redact.text(shlex.join(settings.extra))} if settings.extra else {}
         return found
 
 
