@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.conftest import Answer, call
-from tests.launch.engines import IMAGE, ray_address, ray_program, require
+from tests.launch.engines import IMAGE, ray_program, require
 
 pytestmark = pytest.mark.real
 LEVEL_0 = ("run", "--level", "bench:0")
@@ -20,18 +19,13 @@ def through_container() -> tuple[str, ...]:
     return ("--launcher", "container", "--image", IMAGE, "--launch", "container.engine=podman")
 
 
-def through_ray() -> tuple[str, ...]:
-    return ("--scheduler", "ray", "--ray-address", ray_address(), "--launch", f"ray.python={sys.executable}")
-
-
 def through_a_ray_of_its_own() -> tuple[str, ...]:
     return ("--scheduler", "ray", "--launch", f"ray.program={ray_program()}", "--launch", "ray.num-cpus=1")
 
 
 WAYS: dict[str, tuple[str, Callable[[], tuple[str, ...]]]] = {
     "container": ("container", through_container),
-    "ray": ("ray", through_ray),
-    "own ray": ("ray", through_a_ray_of_its_own),
+    "ray": ("ray", through_a_ray_of_its_own),
 }
 
 

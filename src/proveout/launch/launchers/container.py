@@ -27,7 +27,7 @@ class ContainerLauncher:
     """Wraps a command in ``ENGINE run``."""
 
     name = "container"
-    schedulers = ("local", "slurm", "ray")
+    schedulers = ("local", "slurm")
 
     def check(self, site: LaunchSite) -> None:
         """Raises UsageError without an image, or for settings that cannot be read."""
