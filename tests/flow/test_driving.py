@@ -35,6 +35,7 @@ SLEEPER = (
     "pathlib.Path('pid.new').write_text(str(child.pid)); pathlib.Path('pid.new').rename('pid')\n"
     "time.sleep(600)\n"
 )
+PATIENCE_SECONDS = 180.0
 
 
 def sleeping_step() -> Step:
@@ -48,7 +49,9 @@ def run(tmp_path: Path) -> Run:
 
 
 def until(true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not true():
+        assert time.monotonic() < deadline, "it did not come to that"
         time.sleep(0.02)
 
 

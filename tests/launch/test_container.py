@@ -25,6 +25,7 @@ from proveout.launch import Job, Launch, LaunchSite
 
 pytestmark = pytest.mark.real
 BENCH = ("run", "--level", "bench:0", "--launcher", "container", "--launch", "container.engine=podman")
+PATIENCE_SECONDS = 180.0
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +56,9 @@ def wait(job: Job) -> ExitRecord:
 
 
 def until(true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not true():
+        assert time.monotonic() < deadline, "it did not come to that"
         time.sleep(0.02)
 
 

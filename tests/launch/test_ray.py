@@ -29,6 +29,7 @@ from proveout.launch.ray.jobs import Jobs
 from proveout.launch.ray.settings import RaySettings, address_of
 
 pytestmark = pytest.mark.real
+PATIENCE_SECONDS = 180.0
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +60,9 @@ def wait(job: Job) -> ExitRecord:
 
 
 def until(true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not true():
+        assert time.monotonic() < deadline, "it did not come to that"
         time.sleep(0.05)
 
 
