@@ -50,6 +50,9 @@ class RunLayout:
         self.reruns = root / "isolation"
         self.isolation = root / "isolation.json"
         self.junit = root / "junit.xml"
+        self.driver = root / "driver.json"
+        self.driver_log = root / "driver.log"
+        self.cancel = root / "cancel.json"
 
     @property
     def id(self) -> str:

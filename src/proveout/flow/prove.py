@@ -12,6 +12,7 @@ from proveout.domain.finding import Finding
 from proveout.domain.report import Report
 from proveout.domain.step import Plan
 from proveout.domain.verdict import Verdict
+from proveout.flow.driving import driving
 from proveout.flow.execute import Policy, execute_all
 from proveout.flow.indexing import index_run
 from proveout.flow.observer import Observer
@@ -34,16 +35,16 @@ def refuse_rejected(plan: Plan) -> None:
 
 
 def prove(planned: Planned, root: Path, policy: Policy, observer: Observer) -> Report:
-    """Run a plan in a new run directory under ``root``, with the state of its checkouts kept there.
+    """Run a plan in a new run directory under ``root``. Raises BlockedError as ``prepare`` and ``go_on`` do."""
+    return go_on(prepare(planned, root, policy), policy, observer)
+
+
+def prepare(planned: Planned, root: Path, policy: Policy) -> Run:
+    """A new run directory for a plan, with the state of its checkouts and how its attempts are to be started.
 
     Raises:
         BlockedError: no run directory can be made or written.
     """
-    return go_on(begin(planned, root, policy), policy, observer)
-
-
-def begin(planned: Planned, root: Path, policy: Policy) -> Run:
-    """A new run directory of a plan, with the state of its checkouts and how its attempts are started."""
     run = create(root, planned.plan)
     write_json(run.layout.checkouts, planned.checkouts)
     write_json(run.layout.launch, policy.launch.site.as_table())
@@ -59,7 +60,7 @@ def go_on(run: Run, policy: Policy, observer: Observer) -> Report:
     Raises:
         BlockedError: another process drives the run, or its directory cannot be written any more.
 
-    Ctrl-C stops what runs, with its children, and gives the report of the incomplete run.
+    Ctrl-C, or a request to cancel, stops what runs, with its children, and gives the report of the incomplete run.
     """
     return go_on_all([run], policy, observer)[0]
 
@@ -71,7 +72,10 @@ def go_on_all(runs: Sequence[Run], policy: Policy, observer: Observer) -> list[R
             held.enter_context(run.held())
             observer.planned(run, run.plan)
         try:
-            execute_all([run for run in runs if _preflighted(run, policy, observer)], policy, observer)
+            with ExitStack() as heard:
+                for run in runs:
+                    heard.enter_context(driving(run))
+                execute_all([run for run in runs if _preflighted(run, policy, observer)], policy, observer)
         except KeyboardInterrupt:
             for run in runs:
                 run.journal.append("interrupted")

@@ -20,6 +20,7 @@ from proveout.flow.details import details
 from proveout.flow.execute import step_results
 from proveout.flow.isolation_findings import isolation_evidence, isolation_findings
 from proveout.flow.keep import with_kept
+from proveout.flow.launched import launched
 from proveout.flow.under_test import BRIDGE_TESTS, bridge_checks, local_import, repositories
 from proveout.loops import limits
 from proveout.store.runs import Run
@@ -176,6 +177,7 @@ def _evidence(
             script = f"attempts/{attempt.directory}/command.sh"
             command = steps[result.id].command.at(f"attempts/{attempt.directory}")
             yield Citation(what="Command", where=Where(file=script), text=shlex.join(command.argv))
+            yield from launched(attempt)
             yield from (_inside(cited, attempt, run) for cited in _key_lines(attempt))
 
 
