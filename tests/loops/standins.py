@@ -1,8 +1,10 @@
 """Stand-in NeMo-RL and verl: trees with the real interface, whose numbers come from real training of the bench loop.
 
 The wrappers, entry points, ``uv`` and helper scripts behave as the real ones do towards proveout: same words,
-same files, same console shapes. ``STANDIN_METRICS`` names the metrics of a real bench run that the entries
-replay step by step; ``STANDIN_FAULT`` names what they break.
+same files, same console shapes. With ``STANDIN_TRAIN`` (further words for it) an entry trains with the bench
+loop, then and there; else it replays, step by step, the metrics of a bench run made in the same test session
+(``STANDIN_METRICS``). ``STANDIN_FAULT`` names what an entry breaks. An entry imports ``megatron.bridge`` from the
+tree under test, calls its ``provide()`` where it has one, and hands its ``SETTINGS`` to the training.
 """
 
 from __future__ import annotations
@@ -13,24 +15,44 @@ import stat
 import sys
 from pathlib import Path
 
-from tests.plan.conftest import BRIDGE, LORA, MEGATRON, NEMO, SMALL, VERL, committed, script, write
+from tests.plan.conftest import BRIDGE, LORA, MEGATRON, NEMO, SMALL, VERL, WRAPPER, committed, script, write
 
 from proveout.loops.nemo_rl.variants import table
+from proveout.loops.verl.variants import table as verl_table
 
 SFT_SECTION = "sft: {max_num_steps: 60, val_period: 10}\n"
 CHECKS = """'max(data["train/token_mult_prob_error"]) < 1.05' 'max(data["train/gen_kl_error"]) < 0.001'"""
 COMMON = r'''
-import json, os, struct, sys, time
+import json, os, struct, subprocess, sys, tempfile, time
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 FAULTS = set(os.environ.get("STANDIN_FAULT", "").split(",")) - {""}
 
 
-def recorded():
-    """The metrics of the bench run, tag -> step -> value."""
-    table = json.loads(Path(os.environ["STANDIN_METRICS"]).read_text())
+def recorded(steps, checkpoints="", resume=False):
+    """The metrics behind this run, tag -> step -> value: trained here, or those of a run of the same session."""
+    path = Path(os.environ["STANDIN_METRICS"])
+    if "STANDIN_TRAIN" in os.environ:
+        path = trained(steps, checkpoints, resume)
+    table = json.loads(path.read_text())
     return {tag: {int(step): float(value) for step, value in points.items()} for tag, points in table.items()}
+
+
+def trained(steps, checkpoints, resume):
+    place = Path(tempfile.mkdtemp(prefix="standin-"))
+    words = [*os.environ["STANDIN_TRAIN"].split(), *getattr(import_module("megatron.bridge"), "SETTINGS", ())]
+    if checkpoints:
+        words += [f"checkpoint.dir={checkpoints}/bench", "checkpoint.every=1"]
+    if resume:
+        words.append("resume=auto")
+    for arguments in (["proveout_bench", "grpo", f"output_dir={place}", f"max_steps={steps}", *words],
+                      ["proveout", "dump", f"{place}/tensorboard", "--output_path", f"{place}/metrics.json"]):
+        done = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"the training behind this run failed: {(done.stderr or done.stdout)[-2000:]}")
+    return place / "metrics.json"
 
 
 def nested(words, base):
@@ -80,7 +102,9 @@ def stop_before_build():
         raise ValueError("Total available GPUs 0 is less than total desired GPUs 2")
 
 
-def build_fails():
+def build():
+    """The provider of the Bridge under test is built."""
+    getattr(import_module("megatron.bridge"), "provide", lambda: None)()
     if "provider" in FAULTS:
         worker("Traceback (most recent call last):")
         worker('  File "' + str(origin("megatron.bridge")) + '", line 3, in provide')
@@ -153,7 +177,7 @@ def main():
     stop_before_build()
     print("\n> Setting up model and training...", flush=True)
     workers_import()
-    build_fails()
+    build()
     if "cached-import" in FAULTS:
         worker("Checkpoint already exists at /cache/tiny. Skipping import.")
     if config["policy"]["megatron_cfg"]["peft"]["enabled"]:
@@ -168,8 +192,9 @@ def main():
     if saving.get("checkpoint_must_save_by"):
         total = first
     last = total - 1 if {"short", "timeout-0"} & FAULTS else total
-    table = recorded()
+    table = recorded(total, saving["checkpoint_dir"] if saving["enabled"] else "", first > 1)
     table["train/num_unmasked_tokens"] = table["train/global_valid_toks"]
+    table["train/draft_loss"] = table["train/approx_entropy"]
     table["train/num_valid_samples"] = table["train/global_valid_seqs"]
     events = Events(config["logger"]["log_dir"])
     for step in range(first, last + 1):
@@ -187,6 +212,7 @@ def main():
             if "no-refit-timing" in FAULTS and "prepare_for_generation" in tag:
                 continue
             events.add(step, tag, value)
+        print(f"  - Draft Loss: {table['train/draft_loss'][step]:.4f}")
         print(f"  - Avg Reward: {table['train/reward'][step]:.4f}")
         if "refit-failed" in FAULTS:
             print("Updating weights for the generation policy failed during refit")
@@ -235,7 +261,7 @@ def main():
     runner(pprint.pformat(config))
     stop_before_build()
     workers_import()
-    build_fails()
+    build()
     if megatron["vanilla_mbridge"]:
         runner("The legacy mbridge backend selected by vanilla_mbridge=True is deprecated")
     if config["actor_rollout_ref"]["model"]["lora"]["rank"]:
@@ -260,7 +286,7 @@ def main():
              "actor/lr": "train/lr", "actor/entropy": "train/approx_entropy", "actor/kl_loss": "train/kl_penalty",
              "critic/score/mean": "train/reward", "critic/rewards/mean": "train/reward",
              "timing_s/step": "timing/train/total_step_time"}
-    table = recorded()
+    table = recorded(total, checkpoints if int(trainer["save_freq"]) > 0 else "", first > 1)
     last = total - 1 if "short" in FAULTS else total
     for step in range(first, last + 1):
         values = {tag: table[source][step] for tag, source in names.items()}
@@ -374,6 +400,12 @@ def core_scripts() -> dict[str, str]:
             if variant.backend.get("policy.generation.colocated.enabled") is False:
                 words += " policy.generation.colocated.resources.gpus_per_node=1"
             found[variant.script] = script(f"{SMALL} {words}", checks=CHECKS)
+    found["modelopt_quant_rollout"] = (
+        script(SMALL.replace("max_num_steps=2", "max_num_steps=1"), checks=CHECKS)
+        .replace("$EXP_DIR/logs", "$EXP_DIR/w4a8_fake_quant/logs")
+        .replace("rm -rf $EXP_DIR && ", "")
+    )
+    found["grpo_megatron_eagle3_online"] = script(checks="'min(data[\"train/draft_loss\"]) > 0'")
     last_phase = found["grpo_megatron_mbridge_restore"].replace("$EXP_DIR/logs", "$EXP_DIR/logs/phase3_mlm")
     return {**found, "grpo_megatron_mbridge_restore": last_phase, "sft_resume_diamond": DIAMOND}
 
@@ -384,6 +416,7 @@ def nemo_rl(root: Path, **scripts: str) -> Path:
         **NEMO,
         "examples/run_grpo.py": 'CONFIG = ("configs", "grpo_base.yaml")\n' + RUN_GRPO.partition("\n")[2],
         "examples/run_sft.py": 'CONFIG = ("configs", "grpo_base.yaml")\n' + RUN_GRPO.partition("\n")[2],
+        "examples/run_vlm_grpo.py": 'CONFIG = ("configs", "grpo_base.yaml")\n' + RUN_GRPO.partition("\n")[2],
         "examples/configs/grpo_base.yaml": NEMO["examples/configs/grpo_base.yaml"] + SFT_SECTION,
         "tests/unit/conftest.py": FLAGS,
         "tests/unit/models/generation/test_vllm_utils.py": "import pytest\n\npytestmark = [pytest.mark.vllm]\n\n\n"
@@ -399,9 +432,46 @@ def nemo_rl(root: Path, **scripts: str) -> Path:
     return committed(root, files)
 
 
+MORE_VARIABLES = {
+    "SKIP_SAVE_HF_MODEL": "0",
+    "USE_FUSED_KERNELS": "False",
+    "PPO_MAX_TOKEN_LEN": "2400",
+    "FWD_MAX_TOKEN_LEN": "4800",
+    "ROLLOUT_QUANTIZATION": "null",
+    "LORA_MERGE": "False",
+}
+VLM_EXAMPLE = """#!/usr/bin/env bash
+set -xeuo pipefail
+SAVE_FREQ=${SAVE_FREQ:-20}
+TEST_FREQ=${TEST_FREQ:-5}
+TOTAL_EPOCHS=${TOTAL_EPOCHS:-15}
+TRAIN_BATCH_SIZE=${TRAIN_BATCH_SIZE:-512}
+PPO_MINI_BATCH_SIZE=${PPO_MINI_BATCH_SIZE:-128}
+python3 -m verl.trainer.main_ppo --config-path=config --config-name='ppo_megatron_trainer.yaml' \\
+    data.train_batch_size=$TRAIN_BATCH_SIZE \\
+    trainer.n_gpus_per_node=8 \\
+    trainer.save_freq=$SAVE_FREQ \\
+    trainer.test_freq=$TEST_FREQ $@
+echo "epochs at most $TOTAL_EPOCHS, minibatch $PPO_MINI_BATCH_SIZE"
+"""
+
+
+def verl_scripts() -> dict[str, str]:
+    """What the core variants of verl run besides the wrapper, and the wrapper with the variables that they set."""
+    first = WRAPPER.index("words=(")
+    more = "".join(f"{name}=${{{name}:-{default}}}\n" for name, default in MORE_VARIABLES.items())
+    used = 'echo "' + " ".join(f"${name}" for name in MORE_VARIABLES) + '"\n'
+    return {
+        verl_table().wrapper: WRAPPER[:first] + more + used + WRAPPER[first:],
+        "examples/grpo_trainer/run_qwen2_5_vl_7b_megatron.sh": VLM_EXAMPLE,
+        **{v.dummy_config: "{}" for v in verl_table().variants if v.dummy_config},
+    }
+
+
 def verl(root: Path) -> Path:
     """A verl-like tree."""
-    return committed(root, {**VERL, "verl/__init__.py": "", "verl/trainer/main_ppo.py": MAIN_PPO})
+    own = {"verl/__init__.py": "", "verl/trainer/main_ppo.py": MAIN_PPO}
+    return committed(root, {**VERL, **verl_scripts(), **own})
 
 
 def bridge(root: Path) -> Path:
