@@ -53,15 +53,7 @@ def test_every_level_of_nemo_rl(proveout: Run) -> None:
     assert answer.status == 0
 
 
-def test_every_level_of_verl(proveout: Run, tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    data = tmp_path / "data/gsm8k"
-    data.mkdir(parents=True)
-    row = {"data_source": "openai/gsm8k", "prompt": [{"role": "user", "content": "1+1?"}],
-           "reward_model": {"style": "rule", "ground_truth": "2"}}  # fmt: skip
-    for name in ("train", "test"):
-        parquet.write_table(pyarrow.Table.from_pylist([row]), data / f"{name}.parquet")
+def test_every_level_of_verl(proveout: Run, verl_data: None) -> None:
     answer = proveout("verl", "--level", "0-5", "--set", "reward_model=off", "--json")
     assert set(verdicts(answer).values()) == {"Pass"}, why(answer)
     report = json.loads(answer.out)

@@ -17,6 +17,17 @@ from proveout.cli.request import plan_request, planning_options
 @click.option("--scheduler", default="local", show_default=True, help="Who starts the attempts.")
 @click.option("--stop-at-first/--keep-going", default=False, help="Stop after the first step that fails.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and start nothing.")
+@click.option(
+    "--against", "revision", metavar="REV", help="Run what does not pass again on this commit: whose failure?"
+)
+@click.option(
+    "--repeat",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1),
+    help="With --against: how often each side runs.",
+)
+@click.option("--ray-stop", is_flag=True, help="First end the Ray cluster that the run would join, if yours.")
 @options.state_dir
 @options.as_json
 def command(
@@ -24,6 +35,9 @@ def command(
     scheduler: str,
     stop_at_first: bool,
     dry_run: bool,
+    revision: str | None,
+    repeat: int,
+    ray_stop: bool,
     state_dir: Path | None,
     as_json: bool,
     **asked: Any,
@@ -37,15 +51,20 @@ def command(
     from proveout import launch
     from proveout.cli.progress import ConsoleObserver
     from proveout.cli.show import show_plan, show_report
+    from proveout.flow.against import against
     from proveout.flow.execute import Policy
     from proveout.flow.planning import make_plan
     from proveout.flow.prove import prove, refuse_rejected
+    from proveout.flow.ray_stop import with_ray_stopped
     from proveout.store.runs import runs_root
 
     policy = Policy(scheduler=launch.scheduler(scheduler), keep_going=not stop_at_first)
     planned = make_plan(plan_request(asked, (), overrides))
     refuse_rejected(planned.plan)
+    other = against(planned, revision, repeat) if revision is not None else None
     if dry_run:
         return show_plan(planned.plan, as_json)
-    report = prove(planned, runs_root(state_dir), policy, ConsoleObserver())
+    if ray_stop:
+        planned = with_ray_stopped(planned)
+    report = prove(planned, runs_root(state_dir), policy, ConsoleObserver(), other)
     return show_report(report, "json" if as_json else "text")

@@ -47,6 +47,9 @@ class RunLayout:
         self.attempts = root / "attempts"
         self.reruns = root / "isolation"
         self.isolation = root / "isolation.json"
+        self.against = root / "against"
+        self.attributions = root / "against.json"
+        self.without_graphs = root / "no-graph"
         self.junit = root / "junit.xml"
 
     @property

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from proveout.domain.attribution import Against
 from proveout.domain.errors import BlockedError, UsageError
 from proveout.domain.files import write_atomic, write_json
 from proveout.domain.finding import Finding
 from proveout.domain.report import Report
 from proveout.domain.step import Plan
 from proveout.domain.verdict import Verdict
+from proveout.flow.against import attribute, request
 from proveout.flow.execute import Policy, execute
 from proveout.flow.indexing import index_run
+from proveout.flow.no_graph import rerun_without_graphs
 from proveout.flow.observer import Observer
 from proveout.flow.planning import Planned
 from proveout.flow.provenance import preflight_run
@@ -31,8 +34,12 @@ def refuse_rejected(plan: Plan) -> None:
         raise UsageError(first.what + also, where=str(first.where), remedy=first.remedy)
 
 
-def prove(planned: Planned, root: Path, policy: Policy, observer: Observer) -> Report:
+def prove(
+    planned: Planned, root: Path, policy: Policy, observer: Observer, against: Against | None = None
+) -> Report:
     """Run a plan in a new run directory under ``root``, with the state of its checkouts kept there.
+
+    ``against`` is a commit on which steps that do not pass are run again, to tell whose failure it is.
 
     Raises:
         BlockedError: no run directory can be made or written.
@@ -42,6 +49,8 @@ def prove(planned: Planned, root: Path, policy: Policy, observer: Observer) -> R
     for role, patch in planned.patches().items():
         run.layout.patches.mkdir(exist_ok=True)
         write_atomic(run.layout.patch(role), patch)
+    if against is not None:
+        request(run, against)
     return go_on(run, policy, observer)
 
 
@@ -64,6 +73,8 @@ def go_on(run: Run, policy: Policy, observer: Observer) -> Report:
                 _block(run, blocking, policy)
             else:
                 execute(run, policy, observer)
+                rerun_without_graphs(run, policy.scheduler, observer)
+                attribute(run, policy.scheduler, observer)
         except KeyboardInterrupt:
             run.journal.append("interrupted")
         except OSError as error:

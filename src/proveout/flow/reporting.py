@@ -9,6 +9,7 @@ import msgspec
 
 from proveout import __version__
 from proveout.capture.config import read_config
+from proveout.domain.attribution import Attribution
 from proveout.domain.claims import claim, deciding
 from proveout.domain.evidence import AttemptResult, StepResult
 from proveout.domain.finding import Citation, Finding, Where
@@ -16,10 +17,12 @@ from proveout.domain.layout import AttemptLayout
 from proveout.domain.report import Deliverable, Report, RunInfo
 from proveout.domain.step import LevelRequest, Plan, Step
 from proveout.domain.verdict import Verdict, overall, worst
+from proveout.flow.against_report import against_findings, answered, told
 from proveout.flow.details import details
 from proveout.flow.execute import step_results
 from proveout.flow.isolation_findings import isolation_evidence, isolation_findings
 from proveout.flow.keep import with_kept
+from proveout.flow.no_graph import no_graph_findings, no_graph_limitations
 from proveout.flow.under_test import BRIDGE_TESTS, bridge_checks, local_import, repositories
 from proveout.loops import limits
 from proveout.store.runs import Run
@@ -41,18 +44,21 @@ def build(run: Run, baseline: Run | None = None) -> Report:
     verdict = _overall(plan, results)
     if not ends and verdict in (Verdict.PASS, Verdict.BLOCKED):
         verdict = Verdict.INCOMPLETE
-    findings = (*plan.findings, *run.preflight_findings(), *isolation_findings(run))
+    answers = answered(run, results)
+    beside = (*no_graph_findings(run), *against_findings(run, answers))
+    findings = (*plan.findings, *run.preflight_findings(), *isolation_findings(run), *beside)
     deliverables = tuple(_deliverables(run, plan, results))
     return Report(
         result=verdict,
-        summary=_summary(verdict, steps, results),
+        summary=_summary(verdict, steps, results, answers),
         model=plan.model,
         requested_coverage=tuple(dict.fromkeys(step.coverage for step in plan.steps)),
         deliverables=tuple(deliverable for deliverable, _ in deliverables),
         deliverable_steps=tuple(ids for _, ids in deliverables),
-        evidence=(*_evidence(run, plan, steps, results), *isolation_evidence(run)),
-        limitations=_limitations(run, plan, results),
+        evidence=(*_evidence(run, plan, steps, results), *isolation_evidence(run), *map(_cited, beside)),
+        limitations=(*_limitations(run, plan, results), *no_graph_limitations(run)),
         follow_ups=tuple(_follow_ups(results, findings)) or ("none",),
+        attributions=answers,
         steps=results,
         levels=plan.levels,
         findings=findings,
@@ -84,12 +90,22 @@ def _overall(plan: Plan, results: Iterable[StepResult]) -> Verdict:
     return overall(levels.values())
 
 
-def _summary(verdict: Verdict, steps: dict[str, Step], results: tuple[StepResult, ...]) -> str:
+def _cited(finding: Finding) -> Citation:
+    return Citation(what=finding.what, where=finding.where)
+
+
+def _summary(
+    verdict: Verdict,
+    steps: dict[str, Step],
+    results: tuple[StepResult, ...],
+    answers: tuple[Attribution, ...] = (),
+) -> str:
     of_this_verdict = [result for result in results if result.verdict is verdict]
     if verdict is Verdict.INCOMPLETE:
         done = sum(result.verdict is not Verdict.INCOMPLETE for result in results)
         return f"{done} of {len(results)} steps have a verdict; nothing is claimed of the rest"
-    return "; ".join(claim(steps[result.id], result) for result in of_this_verdict) or "no step was run"
+    said = [claim(steps[result.id], result) + told(answers, result.id) for result in of_this_verdict]
+    return "; ".join(said) or "no step was run"
 
 
 def _deliverables(
@@ -233,7 +249,11 @@ def _shown_by_configuration(run: Run, plan: Plan, result: StepResult) -> tuple[s
 
 
 def _follow_ups(results: tuple[StepResult, ...], findings: tuple[Finding, ...]) -> Iterable[str]:
-    texts = [finding.remedy for finding in findings if finding.decides and finding.remedy]
+    texts = [
+        finding.remedy
+        for finding in findings
+        if finding.remedy and (finding.decides or finding.id.startswith("flow.against."))
+    ]
     for result in results:
         for attempt in result.attempts[-1:]:
             texts += [attempt.triage.remedy] if attempt.triage is not None else []
