@@ -218,7 +218,9 @@ def main():
             print("Updating weights for the generation policy failed during refit")
         if "raises" in FAULTS:
             raise RuntimeError("CUDA error: device-side assert triggered")
-        if "illegal-memory" in FAULTS and config["policy"]["generation"]["backend"] == "megatron":
+        generation = config["policy"]["generation"]
+        graphs = generation.get("mcore_generation_config", {}).get("cuda_graph_impl") != "none"
+        if generation["backend"] == "megatron" and ({"illegal-memory"} if graphs else {"illegal-anyway"}) & FAULTS:
             raise RuntimeError("CUDA error: an illegal memory access was encountered")
     if config["checkpointing"]["enabled"]:
         folder = Path(config["checkpointing"]["checkpoint_dir"], f"step_{last}", "policy", "weights")

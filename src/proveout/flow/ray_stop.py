@@ -72,11 +72,12 @@ def _session(raylet: int) -> list[psutil.Process]:
     try:
         own = psutil.Process(raylet)
         found = {process.pid: process for process in (own, *own.children(recursive=True))}
-        named = _SESSION.search(" ".join(own.cmdline()))
+        name = _SESSION.search(" ".join(own.cmdline()))
     except psutil.Error:
         return []
-    for process in psutil.process_iter(["cmdline"]) if named else ():
-        if named and any(f"/{named[1]}" in word for word in process.info["cmdline"] or ()):
+    session = re.compile(rf"/{re.escape(name[1])}(?![\w.-])") if name else None
+    for process in psutil.process_iter(["cmdline"]) if session else ():
+        if session and any(session.search(word) for word in process.info["cmdline"] or ()):
             found.setdefault(process.pid, process)
     found.pop(os.getpid(), None)
     return list(found.values())

@@ -198,6 +198,10 @@ def _evidence(
 def _key_lines(attempt: AttemptResult) -> Iterable[Citation]:
     if attempt.triage is not None and attempt.triage.cause is not None:
         yield attempt.triage.cause
+    for finding in attempt.findings:
+        if finding.id.startswith("flow.construction."):
+            shown = finding.evidence[0].text if finding.evidence else ""
+            yield Citation(what=finding.what, where=finding.where, text=shown)
     for finding in deciding(attempt)[:KEY_LINES_A_STEP]:
         yield Citation(what=finding.what, where=finding.where)
         yield from finding.evidence[:1]
