@@ -145,7 +145,7 @@ def prove_against(prove: Callable[..., Proof], stand_ins: dict[str, str]) -> Cal
         path = stand_ins["bridge"]
         commit = commit_of(Path(path), "HEAD")
         request(run, Against(role="bridge", path=path, revision="HEAD", commit=commit))
-        attribute(run, launch.scheduler("local"), Silent())  # type: ignore[arg-type]
+        attribute(run, launch.launch_for(), Silent())  # type: ignore[arg-type]
         return attributions(run)[-1]
 
     return answer
@@ -172,7 +172,7 @@ def prove(
         steps = tuple(change(step) for step in loops.get(loop).steps(request, context) if step.planned_steps)
         run = create(tmp_path / "runs", Plan(model="tiny", levels=(request,), steps=steps))
         write_json(run.layout.imports, {loop: imports})
-        policy = Policy(scheduler=launch.scheduler("local"))
+        policy = Policy(launch=launch.launch_for())
         results = execute(run, policy, Silent())  # type: ignore[arg-type]
         return Proof(results, run.layout.root)
 

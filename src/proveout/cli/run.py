@@ -8,13 +8,14 @@ from typing import Any
 import click
 
 from proveout.cli import options
+from proveout.cli.launching import launch_of, launch_options
 from proveout.cli.request import plan_request, planning_options
 
 
 @click.command("run")
 @click.argument("overrides", nargs=-1, metavar="[[LOOP:]KEY=VALUE]...")
 @planning_options
-@click.option("--scheduler", default="local", show_default=True, help="Who starts the attempts.")
+@launch_options
 @click.option("--stop-at-first/--keep-going", default=False, help="Stop after the first step that fails.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and start nothing.")
 @click.option(
@@ -32,7 +33,6 @@ from proveout.cli.request import plan_request, planning_options
 @options.as_json
 def command(
     overrides: tuple[str, ...],
-    scheduler: str,
     stop_at_first: bool,
     dry_run: bool,
     revision: str | None,
@@ -48,7 +48,6 @@ def command(
     With checkouts: the levels that the change in them asks for. KEY=VALUE words are passed on to the loop and
     checked against its configuration first.
     """
-    from proveout import launch
     from proveout.cli.progress import ConsoleObserver
     from proveout.cli.show import show_plan, show_report
     from proveout.flow.against import against
@@ -58,7 +57,7 @@ def command(
     from proveout.flow.ray_stop import with_ray_stopped
     from proveout.store.runs import runs_root
 
-    policy = Policy(scheduler=launch.scheduler(scheduler), keep_going=not stop_at_first)
+    policy = Policy(launch=launch_of(asked), keep_going=not stop_at_first)
     planned = make_plan(plan_request(asked, (), overrides))
     refuse_rejected(planned.plan)
     other = against(planned, revision, repeat) if revision is not None else None

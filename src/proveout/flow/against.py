@@ -27,7 +27,7 @@ from proveout.flow.isolation_state import forget_state
 from proveout.flow.observer import Observer
 from proveout.flow.planning import Planned
 from proveout.flow.provenance import imports_of
-from proveout.launch import Scheduler
+from proveout.launch import Launch
 from proveout.plan.base_tree import commit_of, make_tree
 from proveout.preflight import import_records
 from proveout.store.runs import Run
@@ -71,14 +71,14 @@ def attributions(run: Run) -> tuple[Attribution, ...]:
     return read_json(run.layout.attributions, tuple[Attribution, ...])
 
 
-def attribute(run: Run, scheduler: Scheduler, observer: Observer) -> None:
+def attribute(run: Run, launch: Launch, observer: Observer) -> None:
     """Answer for every step that did not pass, where the run asks for it; an answer that is there stays."""
     wanted = requested(run)
     if wanted is None:
         return
     known = attributions(run)
     done = {(each.step, each.attempt) for each in known}
-    comparison = _Comparison(run, wanted, scheduler, observer)
+    comparison = _Comparison(run, wanted, launch, observer)
     for result in step_results(run.plan, run):
         if _failed(result) and (result.id, result.attempts[-1].directory) not in done:
             known = (*known, comparison.answer(result))
@@ -93,13 +93,13 @@ def _failed(result: StepResult) -> bool:
 class _Comparison:
     """The steps of one run on both sides."""
 
-    def __init__(self, run: Run, wanted: Against, scheduler: Scheduler, observer: Observer) -> None:
+    def __init__(self, run: Run, wanted: Against, launch: Launch, observer: Observer) -> None:
         self._run, self._wanted = run, wanted
         self._steps = {step.id: step for step in run.plan.steps}
         folder = run.layout.against
         self._place = folder / f"tree-{wanted.commit[:12]}"
-        self._base = Beside(run, "against-base", folder / Side.BASE, scheduler, observer)
-        self._change = Beside(run, "against-change", folder / Side.CHANGE, scheduler, observer)
+        self._base = Beside(run, "against-base", folder / Side.BASE, launch, observer)
+        self._change = Beside(run, "against-change", folder / Side.CHANGE, launch, observer)
 
     def answer(self, result: StepResult) -> Attribution:
         """Run what is needed to answer for one step."""

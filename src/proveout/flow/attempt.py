@@ -28,21 +28,26 @@ from proveout.flow.keep import Keeper
 from proveout.flow.observer import Observer
 from proveout.flow.settle import explained, settle
 from proveout.judge import judge
-from proveout.launch import Job, Scheduler
+from proveout.launch import Job, Launch, launch_record
 from proveout.triage.construction import Construction, construction
 
 POLL_SECONDS = 0.25
 
 
-def start(step: Step, files: AttemptLayout, scheduler: Scheduler) -> Job:
+def start(step: Step, files: AttemptLayout, launch: Launch) -> Job:
     """Make the attempt's directory and start its command there. Raises BlockedError where that fails."""
+    make_directory(files)
+    return launch.submit(step.command.at(str(files.root)), files, step.resources)
+
+
+def make_directory(files: AttemptLayout) -> None:
+    """Make an attempt's directory. Raises BlockedError where that fails."""
     try:
         files.root.mkdir(parents=True)
     except OSError as error:
         raise BlockedError(
             f"no attempt directory can be made: {error.strerror or error}", where=str(files.root)
         ) from error
-    return scheduler.submit(step.command.at(str(files.root)), files, step.resources)
 
 
 def follow(step: Step, job: Job, files: AttemptLayout, observer: Observer) -> ExitRecord:
@@ -71,7 +76,7 @@ def conclude(
     evidence = gather(step, number, files, ended, related, imports=imports)
     judgement = judge(evidence)
     triage = _triage(evidence) if judgement.verdict is not Verdict.PASS else None
-    built = _construction(evidence) if judgement.verdict is not Verdict.PASS else None
+    built = construction_of(evidence) if judgement.verdict is not Verdict.PASS else None
     verdict = settle(ended, judgement, triage, built)
     result = AttemptResult(
         number=number,
@@ -83,6 +88,7 @@ def conclude(
         checks=tuple(row for part in judgement.results for row in part.checks),
         last_step=evidence.metrics.last_step(),
         triage=triage,
+        launch=launch_record(files),
     )
     write_metrics_json(evidence.metrics, files.metrics)
     write_json(files.findings, result.findings)
@@ -95,7 +101,7 @@ def _own_criteria_first(step: Step, judgement: Judgement) -> list[CriterionResul
     return sorted(judgement.results, key=lambda result: result.kind not in own)
 
 
-def _construction(evidence: Evidence) -> Construction | None:
+def construction_of(evidence: Evidence) -> Construction | None:
     """How far a training run came; None where the step does not train, or its log cannot be read."""
     if evidence.step.planned_steps is None or not Path(evidence.log).exists():
         return None

@@ -15,7 +15,7 @@ from proveout.domain.verdict import Verdict
 from proveout.flow.attempt import conclude, follow, start
 from proveout.flow.evidence import gather
 from proveout.flow.observer import Observer
-from proveout.launch import Job, Scheduler
+from proveout.launch import Job, Launch
 from proveout.store.runs import Run
 
 STARTED, JUDGED = "beside_started", "beside_judged"
@@ -24,9 +24,9 @@ STARTED, JUDGED = "beside_started", "beside_judged"
 class Beside:
     """Runs of one kind (``against-base``, ``no-graph`` ...) in a directory of the run."""
 
-    def __init__(self, run: Run, kind: str, folder: Path, scheduler: Scheduler, observer: Observer) -> None:
+    def __init__(self, run: Run, kind: str, folder: Path, launch: Launch, observer: Observer) -> None:
         self._run, self._kind, self.folder = run, kind, folder
-        self._scheduler, self._observer = scheduler, observer
+        self._launch, self._observer = launch, observer
 
     def judged(self, step: Step) -> list[tuple[AttemptLayout, AttemptResult]]:
         """The runs of ``step`` that came to an end, oldest first."""
@@ -48,7 +48,7 @@ class Beside:
         for number, files in self._started(step):
             if not files.result.exists():
                 files.root.mkdir(parents=True, exist_ok=True)
-                found = self._scheduler.reattach(files)
+                found = self._launch.reattach(files)
                 ended = (
                     found
                     if isinstance(found, ExitRecord)
@@ -63,7 +63,7 @@ class Beside:
         self._run.journal.append(
             STARTED, kind=self._kind, number=number, step=step.id, directory=self._within(files)
         )
-        job = start(step, files, self._scheduler)
+        job = start(step, files, self._launch)
         ended = self._watch(step, number, files, job, related)
         return self._conclude(step, number, files, ended, related, imports)
 

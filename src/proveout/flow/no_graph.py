@@ -19,7 +19,7 @@ from proveout.flow.evidence import related_to
 from proveout.flow.execute import step_results
 from proveout.flow.observer import Observer
 from proveout.flow.provenance import imports_of
-from proveout.launch import Scheduler
+from proveout.launch import Launch
 from proveout.store.runs import Run
 from proveout.triage.ladders import load
 from proveout.triage.rungs import Applied, apply, effect
@@ -32,11 +32,11 @@ _SIGNATURE = "illegal-memory-access"
 _DONE = "no_graph_judged"
 
 
-def rerun_without_graphs(run: Run, scheduler: Scheduler, observer: Observer) -> None:
+def rerun_without_graphs(run: Run, launch: Launch, observer: Observer) -> None:
     """Run every step with that signature once more without CUDA graphs; one that was run so already is not."""
     known = {(event["step"], event["attempt"]) for event in _told(run)}
     steps = {step.id: step for step in run.plan.steps}
-    beside = Beside(run, KIND, run.layout.without_graphs, scheduler, observer)
+    beside = Beside(run, KIND, run.layout.without_graphs, launch, observer)
     for result in step_results(run.plan, run):
         step = steps[result.id]
         if not _fits(step, result) or (step.id, result.attempts[-1].directory) in known:

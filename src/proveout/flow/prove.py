@@ -46,6 +46,7 @@ def prove(
     """
     run = create(root, planned.plan)
     write_json(run.layout.checkouts, planned.checkouts)
+    write_json(run.layout.launch, policy.launch.site.as_table())
     for role, patch in planned.patches().items():
         run.layout.patches.mkdir(exist_ok=True)
         write_atomic(run.layout.patch(role), patch)
@@ -73,8 +74,8 @@ def go_on(run: Run, policy: Policy, observer: Observer) -> Report:
                 _block(run, blocking, policy)
             else:
                 execute(run, policy, observer)
-                rerun_without_graphs(run, policy.scheduler, observer)
-                attribute(run, policy.scheduler, observer)
+                rerun_without_graphs(run, policy.launch, observer)
+                attribute(run, policy.launch, observer)
         except KeyboardInterrupt:
             run.journal.append("interrupted")
         except OSError as error:

@@ -27,10 +27,13 @@ def settle(
 
     Before the provider is constructed that is what triage puts down to the environment, and a generation engine
     that failed to start; after it, only a cause that is plainly the environment's. An attempt that somebody
-    stopped, or that nobody saw end, is Incomplete whatever else is known of it.
+    stopped, or that nobody saw end, is Incomplete whatever else is known of it; one that the scheduler or the
+    machine ended is Blocked.
     """
     if ended.end in _UNFINISHED:
         return Verdict.INCOMPLETE
+    if ended.end is End.EVICTED:
+        return Verdict.BLOCKED
     if judgement.verdict is not Verdict.FAIL or triage is None:
         return judgement.verdict
     reached = construction.reached if construction is not None else Reached.UNKNOWN
