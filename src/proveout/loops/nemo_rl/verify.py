@@ -15,6 +15,7 @@ from proveout.domain.tree import Tree
 from proveout.loops.findings import finding, from_problems, parallel_problems, renamed
 from proveout.loops.nemo_rl.functional import read_script
 from proveout.loops.nemo_rl.runs import CommandRead, ResolvedRun, read_argv, resolve_argv
+from proveout.loops.nemo_rl.side_effects import side_effects
 from proveout.loops.nemo_rl.variants import renames
 from proveout.loops.nemo_rl.verify_tests import extras, nearest_remedy, selection
 
@@ -86,6 +87,7 @@ def _script(step: Step, read: CommandRead, tree: Tree, saves: bool) -> list[Find
                 file=read.script,
             )
         )
+    found += side_effects(step, tree, read.script)
     kept = [
         run
         for run in script.runs
