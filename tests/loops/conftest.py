@@ -66,6 +66,10 @@ class Proof:
         self.last = results[-1]
         self.root = root
 
+    def of(self, result: StepResult) -> Proof:
+        """The same, seen from one of the steps."""
+        return Proof((result,), self.root)
+
     @property
     def ids(self) -> set[str]:
         """Ids of the findings that decide the last step, without the room."""

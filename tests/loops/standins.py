@@ -97,19 +97,75 @@ def workers_import():
             worker(f"{path}:3: UserWarning: Transformer Engine is not installed", "IsolatedWorkerInitializer")
 
 
+BEFORE = {
+    "no-gpus": ValueError("Total available GPUs 0 is less than total desired GPUs 2"),
+    "no-data": FileNotFoundError(2, "No such file or directory", "/data/gsm8k/train.parquet"),
+    "no-space": OSError(28, "No space left on device", "/cache/hub/models--tiny"),
+    "no-module": ModuleNotFoundError("No module named 'modelopt'"),
+    "no-vllm": ModuleNotFoundError("No module named 'vllm'"),
+    "no-ray": ConnectionError("Could not find any running Ray instance. Please specify the one to connect to"),
+    "no-reward-model": OSError("/models/reward is not a local folder and is not a valid model identifier listed on "
+                               "'https://huggingface.co/models'"),
+    "two-launchers": RuntimeError("Please don't set ROCR_VISIBLE_DEVICES when HIP/CUDA_VISIBLE_DEVICES is set"),
+    "container": ImportError("/lib/libc.so.6: version `GLIBC_2.38' not found (required by /opt/lib/te.so)"),
+}
+CORE = "3rdparty/Megatron-LM/megatron/core"
+BUILDING = {
+    "megatron-init": ("src/megatron/bridge/training/initialize.py", "initialize_megatron",
+                      "RuntimeError: world size (2) is not divisible by tensor parallel size (4)"),
+    "provider": ("src/megatron/bridge/models/gpt_provider.py", "provide",
+                 "AttributeError: 'GPTModelProvider' object has no attribute 'finalize'"),
+    "hf-import": ("src/megatron/bridge/models/conversion/auto_bridge.py", "load_hf_weights",
+                  "KeyError: 'model.layers.0.self_attn.q_norm.weight'"),
+    "peft": ("src/megatron/bridge/peft/lora.py", "transform",
+             "AttributeError: 'LoRA' object has no attribute 'exclude'"),
+    "ddp": (CORE + "/distributed/distributed_data_parallel.py", "__init__",
+            "AssertionError: bucket size is no multiple of the data parallel size"),
+    "fsdp": (CORE + "/distributed/fsdp/mcore_fsdp_adapter.py", "__init__",
+             "TypeError: got an unexpected keyword argument 'sharding'"),
+    "optimizer": (CORE + "/optimizer/__init__.py", "get_megatron_optimizer",
+                  "AttributeError: 'OptimizerConfig' object has no attribute 'decoupled'"),
+    "checkpoint-manager": ("src/megatron/bridge/training/checkpointing.py", "init_checkpointing_context",
+                           "RuntimeError: sharded state dict holds no entry for decoder.final_layernorm"),
+}
+STEPPING = {
+    "hf-export": ("src/megatron/bridge/models/conversion/model_bridge.py", "stream_weights_megatron_to_hf",
+                  "ValueError: Unrecognized weight: decoder.layers.0.mlp.router.bias"),
+    "raises": ("src/megatron/bridge/training/train.py", "train_step",
+               "RuntimeError: CUDA error: device-side assert triggered"),
+}
+
+
 def stop_before_build():
-    if "no-gpus" in FAULTS:
-        raise ValueError("Total available GPUs 0 is less than total desired GPUs 2")
+    for name in BEFORE.keys() & FAULTS:
+        raise BEFORE[name]
+
+
+def broken(stages):
+    """A worker's traceback for what is to break, and the driver's that follows from it."""
+    for name in stages.keys() & FAULTS:
+        file, function, error = stages[name]
+        root = origin("megatron.bridge").partition("/src/megatron/")[0]
+        worker("Traceback (most recent call last):")
+        worker(f'  File "{root}/{file}", line 3, in {function}')
+        worker(error)
+        raise RuntimeError(f"worker failed: {error}")
 
 
 def build():
     """The provider of the Bridge under test is built."""
     getattr(import_module("megatron.bridge"), "provide", lambda: None)()
-    if "provider" in FAULTS:
-        worker("Traceback (most recent call last):")
-        worker('  File "' + str(origin("megatron.bridge")) + '", line 3, in provide')
-        worker("AttributeError: 'GPTModelProvider' object has no attribute 'finalize'")
-        raise RuntimeError("worker failed: AttributeError: 'GPTModelProvider' object has no attribute 'finalize'")
+    broken(BUILDING)
+    worker(" > number of parameters on (tensor, pipeline) model parallel rank (0, 0): 77568")
+
+
+def said_at_the_end():
+    """What Ray, Python and torch print while everything is taken down."""
+    if "noise" in FAULTS:
+        print("/usr/lib/python3.12/multiprocessing/resource_tracker.py:279: UserWarning: resource_tracker: There "
+              "appear to be 1 leaked shared_memory objects to clean up at shutdown", flush=True)
+        worker("[rank0]:[W1129 14:50:01.1 ProcessGroupNCCL.cpp:1538] Warning: WARNING: destroy_process_group() was not "
+               "called before program exit, which can leak resources.")
 '''
 RUN_GRPO = (
     """"configs"; "CONFIG_NAME"
@@ -203,8 +259,14 @@ def main():
             if step not in points or tag.startswith("timing/setup"):
                 continue
             value = points[step]
-            if "nan" in FAULTS and tag == "train/grad_norm" and step == 1:
+            if f"nan={tag}" in FAULTS or ("nan" in FAULTS and tag == "train/grad_norm" and step == 1):
                 value = float("nan")
+            if "flat-reward" in FAULTS and tag == "train/reward":
+                value = points[1]
+            if "frozen" in FAULTS and tag in ("train/kl_penalty", "train/weight_delta"):
+                value = 0.0
+            if "constant-logprobs" in FAULTS and tag == "train/approx_entropy":
+                value = points[1]
             if "mismatch" in FAULTS and tag == "train/token_mult_prob_error" and step == last:
                 value = 1.3
             if "zero-gradient" in FAULTS and tag == "train/grad_norm":
@@ -214,10 +276,9 @@ def main():
             events.add(step, tag, value)
         print(f"  - Draft Loss: {table['train/draft_loss'][step]:.4f}")
         print(f"  - Avg Reward: {table['train/reward'][step]:.4f}")
+        broken(STEPPING)
         if "refit-failed" in FAULTS:
             print("Updating weights for the generation policy failed during refit")
-        if "raises" in FAULTS:
-            raise RuntimeError("CUDA error: device-side assert triggered")
         generation = config["policy"]["generation"]
         graphs = generation.get("mcore_generation_config", {}).get("cuda_graph_impl") != "none"
         if generation["backend"] == "megatron" and ({"illegal-memory"} if graphs else {"illegal-anyway"}) & FAULTS:
@@ -230,6 +291,7 @@ def main():
         print("Timeout has been reached, stopping training early")
     if last == total:
         print("Max number of steps has been reached, stopping training early", flush=True)
+    said_at_the_end()
 
 
 main()
@@ -281,7 +343,7 @@ def main():
             worker(f"INFO:[Rank 0] Loaded optimizer checkpoint from {place}/actor/optimizer/dist_ckpt", "WorkerDict")
     elif trainer["resume_mode"] == "auto":
         runner("Training from scratch")
-    if "full-bar" in FAULTS:
+    if "full-bar" in FAULTS or ("full-bar-on-resume" in FAULTS and first > 1):
         bar(total, total, "00:00<?")
         return
     names = {"actor/loss": "train/loss", "actor/pg_loss": "train/loss", "actor/grad_norm": "train/grad_norm",
@@ -294,17 +356,25 @@ def main():
         values = {tag: table[source][step] for tag, source in names.items()}
         if "nan" in FAULTS:
             values["actor/pg_loss"] = float("nan")
+        for tag in values:
+            values[tag] = float("nan") if f"nan={tag}" in FAULTS else values[tag]
+        for tag in ("critic/score/mean", "critic/rewards/mean") if "flat-reward" in FAULTS else ():
+            values[tag] = table[names[tag]][1]
+        if "frozen" in FAULTS:
+            values["actor/kl_loss"] = 0.0
+        if "constant-logprobs" in FAULTS:
+            values["actor/entropy"] = table["train/approx_entropy"][1]
         if "zero-gradient" in FAULTS:
             values["actor/grad_norm"] = 0.0
         runner(f"step:{step} - " + " - ".join(f"{tag}:{value!r}" for tag, value in values.items())
                + f" - training/global_step:{step}")
         bar(step, total)
-        if "raises" in FAULTS:
-            raise RuntimeError("CUDA error: device-side assert triggered")
+        broken(STEPPING)
         if int(trainer["save_freq"]) > 0:
             (checkpoints / f"global_step_{step}" / "actor").mkdir(parents=True, exist_ok=True)
             (checkpoints / f"global_step_{step}" / "actor" / "model.pt").write_bytes(b"weights")
             tracker.write_text(str(step))
+    said_at_the_end()
 
 
 main()

@@ -53,7 +53,7 @@ def test_the_plan_says_it_as_a_warning(tmp_path: Path) -> None:
 def test_a_script_that_needs_a_variable_is_skipped_until_it_is_set(tmp_path: Path) -> None:
     verl._tree.cache_clear()
     name = "examples/grpo_trainer/run_nemotron_nano_v3_30b_a3b_megatron.sh"
-    text = "set -u\npython3 -m verl.trainer.main_ppo data.train_files=${RAY_DATA_HOME}/a $@\n"
+    text = "set -u\npython3 -m verl.trainer.main_ppo data.train_files=${RAY_DATA_HOME}/a data.train_batch_size=8 $@\n"
     root = str(write(tmp_path, {**VERL, name: text}))
     request = LevelRequest(loop="verl", level=4, requested=True, reason="", variant="hybrid")
     without = LoopContext(python="python", checkouts={"verl": root})

@@ -25,6 +25,7 @@ from proveout.domain.verdict import Verdict
 from proveout.flow.evidence import gather
 from proveout.flow.follow import LogFollower
 from proveout.flow.keep import Keeper
+from proveout.flow.noise import residual_noise
 from proveout.flow.observer import Observer
 from proveout.flow.settle import explained, settle
 from proveout.judge import judge
@@ -78,12 +79,15 @@ def conclude(
     triage = _triage(evidence) if judgement.verdict is not Verdict.PASS else None
     built = construction_of(evidence) if judgement.verdict is not Verdict.PASS else None
     verdict = settle(ended, judgement, triage, built)
+    beside = explained(built, verdict, triage) if built is not None else ()
+    if verdict is Verdict.PASS:
+        beside = residual_noise(evidence)
     result = AttemptResult(
         number=number,
         directory=files.root.name,
         verdict=verdict,
         exit=ended,
-        findings=(*judgement.findings, *(explained(built, verdict, triage) if built is not None else ())),
+        findings=(*judgement.findings, *beside),
         held=tuple(citation for part in _own_criteria_first(step, judgement) for citation in part.held),
         checks=tuple(row for part in judgement.results for row in part.checks),
         last_step=evidence.metrics.last_step(),

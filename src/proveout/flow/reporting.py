@@ -23,6 +23,7 @@ from proveout.flow.execute import step_results
 from proveout.flow.isolation_findings import isolation_evidence, isolation_findings
 from proveout.flow.keep import with_kept
 from proveout.flow.no_graph import no_graph_findings, no_graph_limitations
+from proveout.flow.noise import noise_limitations
 from proveout.flow.under_test import BRIDGE_TESTS, bridge_checks, local_import, repositories
 from proveout.loops import limits
 from proveout.store.runs import Run
@@ -238,7 +239,10 @@ def _limitations(run: Run, plan: Plan, results: tuple[StepResult, ...]) -> tuple
     skipped = [f"{r.coverage} was skipped: {r.reason}" for r in results if r.verdict is Verdict.SKIPPED]
     reruns = [f"{r.coverage} took {len(r.attempts)} attempts" for r in results if len(r.attempts) > 1]
     shown = [text for result in results for text in _shown_by_configuration(run, plan, result)]
-    return tuple(dict.fromkeys((*plan.limitations, *shown, *plan.substitutions, *skipped, *reruns)))
+    noise = [
+        text for r in results for last in r.attempts[-1:] for text in noise_limitations(str(r.coverage), last)
+    ]
+    return tuple(dict.fromkeys((*plan.limitations, *shown, *plan.substitutions, *skipped, *reruns, *noise)))
 
 
 def _shown_by_configuration(run: Run, plan: Plan, result: StepResult) -> tuple[str, ...]:

@@ -44,9 +44,14 @@ def verify(step: Step, context: LoopContext, tree: Tree) -> tuple[Finding, ...]:
             if item.what not in seen:
                 seen.add(item.what)
                 found.append(item)
-    if runs and "check_policy" not in context.options:
+    if runs and not _for_its_own_sake(step, context):
         found += _megatron(step, runs)
     return tuple(found)
+
+
+def _for_its_own_sake(step: Step, context: LoopContext) -> bool:
+    """A functional script that was asked for by its file name, with nothing of Megatron under test."""
+    return step.coverage.variant.endswith(".sh") and not {"bridge", "mcore"} & context.checkouts.keys()
 
 
 def _missing(step: Step, read: CommandRead, tree: Tree) -> list[Finding]:
