@@ -81,3 +81,42 @@ def test_tests_that_are_all_deselected_are_no_pass(proveout: Run, stand_ins: dic
     assert verdicts(answer)["bridge-tests"] == "Fail" and answer.status == 1
     line = next(item for item in report["deliverables"] if item["name"] == "Bridge-side checks")
     assert line["verdict"] == "Fail"
+
+
+TINY = "tiny.hidden_size=64 tiny.intermediate_size=128 rollout.max_new_tokens=8 runtime.threads=1"
+
+
+def test_level_0_of_nemo_rl_that_trains_in_the_stand_in(proveout: Run, tmp_path: Path) -> None:
+    answer = proveout("nemo-rl", "--level", "0", "--json", STANDIN_TRAIN=TINY, STANDIN_METRICS="none")
+    assert verdicts(answer)["nemo-rl-L0-default"] == "Pass", why(answer)
+    run = next((tmp_path / ".proveout/runs").glob("2*"))
+    (metrics,) = run.glob("attempts/*-nemo-rl-L0-default/metrics.json")
+    assert max(json.loads(metrics.read_text())["train/weight_delta"].values()) > 0
+
+
+def test_level_1_of_verl_that_saves_resumes_and_trains_in_the_stand_in(
+    proveout: Run, tmp_path: Path, verl_data: None
+) -> None:
+    """The second step comes from the bench loop's own checkpoint: its metrics begin at step 2."""
+    words = ("--level", "1/lora", "--set", "reward_model=off", "--json")
+    answer = proveout("verl", *words, STANDIN_TRAIN=TINY, STANDIN_METRICS="none")
+    assert set(verdicts(answer).values()) == {"Pass"}, why(answer)
+    run = next((tmp_path / ".proveout/runs").glob("2*"))
+    (metrics,) = run.glob("attempts/*-verl-L1-resume/metrics.json")
+    assert set(json.loads(metrics.read_text())["actor/grad_norm"]) == {"2"}
+    assert list(run.glob("attempts/*checkpoints/bench/*"))
+
+
+def test_a_dry_run_prints_the_commands_and_starts_nothing(proveout: Run, tmp_path: Path) -> None:
+    answer = proveout("nemo-rl", "--level", "0", "--dry-run")
+    assert answer.status == 0 and "uv run bash tests/functional/grpo_megatron.sh" in answer.out
+    assert not (tmp_path / ".proveout").exists()
+
+
+@pytest.mark.parametrize(("flag", "left"), [("--keep-going", "Fail"), ("--stop-at-first", "Incomplete")])
+def test_what_follows_a_step_that_fails(proveout: Run, verl_data: None, flag: str, left: str) -> None:
+    words = ("--level", "0", "--level", "3", "--set", "reward_model=off", "--json", flag)
+    answer = proveout("verl", *words, STANDIN_FAULT="raises")
+    found = verdicts(answer)
+    assert answer.status == 1
+    assert (found["verl-L0-default"], found["verl-L3-default"]) == ("Fail", left)

@@ -28,8 +28,9 @@ def residue(log: Path, ended: ExitRecord) -> tuple[Citation, ...]:
     events = [*found.noise, *found.wrappers, *found.aftermath, *(each.event for each in found.candidates)]
     kinds: dict[str, Citation] = {}
     for event in sorted(events, key=lambda each: each.line.number):
-        if event.offset > after >= 0 and len(kinds) < SHOWN:
-            kinds.setdefault(_kind(event), _cite(event, log))
+        if max(event.offset, event.last_offset) > after >= 0 and len(kinds) < SHOWN:
+            line = event.line.number if event.offset > after else event.last_line
+            kinds.setdefault(_kind(event), _cite(event, log, line))
     return tuple(kinds.values())
 
 
@@ -37,6 +38,6 @@ def _kind(event: Event) -> str:
     return event.rule.explanation if event.rule is not None else "an exception after the end"
 
 
-def _cite(event: Event, log: Path) -> Citation:
+def _cite(event: Event, log: Path, line: int) -> Citation:
     text = redact.text(event.line.shown.strip())[:_LONGEST_TEXT]
-    return Citation(what=_kind(event), where=Where(file=str(log), line=event.line.number), text=text)
+    return Citation(what=_kind(event), where=Where(file=str(log), line=line), text=text)
