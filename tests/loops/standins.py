@@ -154,9 +154,11 @@ def broken(stages):
 
 def build():
     """The provider of the Bridge under test is built."""
+    worker("Before init from HF AutoModel, memory allocated (GB): 0.0")
     getattr(import_module("megatron.bridge"), "provide", lambda: None)()
-    broken(BUILDING)
+    broken({name: BUILDING[name] for name in ("megatron-init", "provider", "hf-import", "peft")})
     worker(" > number of parameters on (tensor, pipeline) model parallel rank (0, 0): 77568")
+    broken(BUILDING)
 
 
 def said_at_the_end():

@@ -55,7 +55,7 @@ def test_fail(report: Callable[..., str], snapshot: SnapshotAssertion) -> None:
     """The save of level 1 breaks, so its resume is skipped."""
     text = report("verl", "--level", "1/lora", faults=("checkpoint-manager",))
     assert text.startswith("Result: Fail - ") and "was skipped: it needs verl-L1-save" in text
-    assert "construction of the provider had begun" in text
+    assert "the provider had been constructed when the run stopped" in text
     assert text == snapshot
 
 

@@ -26,7 +26,7 @@ def residual_noise(evidence: Evidence) -> tuple[Finding, ...]:
 def noise_limitations(coverage: str, attempt: AttemptResult) -> Iterable[str]:
     """One line that names all of it, with the lines of the log."""
     named = [
-        f"{finding.what} ({attempt.directory}/{Path(finding.where.file or '').name}:{finding.where.line})"
+        f"{finding.what} (attempts/{attempt.directory}/{Path(finding.where.file or '').name}:{finding.where.line})"
         for finding in attempt.findings
         if finding.id == ID
     ]

@@ -30,6 +30,16 @@ from proveout.store.runs import Run
 
 LOOP_NAMES = {"nemo-rl": "NeMo-RL", "verl": "verl", "trl": "TRL", "bench": "bench"}
 KEY_LINES_A_STEP = 10
+_NOTHING_ASKED = ("planned_steps", "artifacts")
+_NOT_REACHED = (
+    "judge.completion.no-metrics",
+    "judge.artifacts.missing",
+    "judge.checks.failed",
+    "judge.provenance.unseen",
+    "judge.backend.no-config",
+    "judge.refit_timing.missing",
+    "judge.learning_signal.missing",
+)
 
 
 def build(run: Run, baseline: Run | None = None) -> Report:
@@ -48,10 +58,13 @@ def build(run: Run, baseline: Run | None = None) -> Report:
     answers = answered(run, results)
     beside = (*no_graph_findings(run), *against_findings(run, answers))
     findings = (*plan.findings, *run.preflight_findings(), *isolation_findings(run), *beside)
-    deliverables = tuple(_deliverables(run, plan, results))
+    deliverables = tuple(
+        (msgspec.structs.replace(line, detail=_from_run(line.detail, run)), ids)
+        for line, ids in _deliverables(run, plan, results)
+    )
     return Report(
         result=verdict,
-        summary=_summary(verdict, steps, results, answers),
+        summary=_from_run(_summary(verdict, steps, results, answers), run),
         model=plan.model,
         requested_coverage=tuple(dict.fromkeys(step.coverage for step in plan.steps)),
         deliverables=tuple(deliverable for deliverable, _ in deliverables),
@@ -89,6 +102,11 @@ def _overall(plan: Plan, results: Iterable[StepResult]) -> Verdict:
     for result in results:
         levels.setdefault((result.coverage.loop, result.coverage.level), []).append(result.verdict)
     return overall(levels.values())
+
+
+def _from_run(text: str, run: Run) -> str:
+    """Places in the run directory as they are named from it."""
+    return text.replace(f"{run.layout.root}/", "")
 
 
 def _cited(finding: Finding) -> Citation:
@@ -156,29 +174,27 @@ def _reasons(levels: list[LevelRequest]) -> str:
 
 
 def _capture_line(results: list[StepResult], steps: dict[str, Step]) -> Deliverable:
-    """Whether log and metrics of every attempted step were captured; failing checks are the step's own."""
+    """Whether log and metrics of every training run were captured; failing checks are the step's own."""
+    name = "Metrics/log capture"
     attempted = [result for result in results if result.attempts]
+    training = [result for result in attempted if steps[result.id].planned_steps is not None]
     if not attempted:
-        reason = "no step was started"
-        return Deliverable(name="Metrics/log capture", verdict=Verdict.SKIPPED, detail=reason)
+        return Deliverable(name=name, verdict=Verdict.SKIPPED, detail="no step was started")
     parts = []
-    for result in attempted:
+    for result in training or attempted:
         last = result.attempts[-1]
         held = sum(row.passed for row in last.checks)
         where = f"attempts/{last.directory}"
         parts.append(
             f"{where}/run.log, {where}/metrics.json, {held} of {len(last.checks)} metric checks hold"
         )
-    captured = all(
-        result.attempts[-1].last_step is not None
-        for result in attempted
-        if steps[result.id].planned_steps is not None
-    )
-    return Deliverable(
-        name="Metrics/log capture",
-        verdict=Verdict.PASS if captured else Verdict.FAIL,
-        detail="; ".join(parts) if captured else "no metrics were found; " + "; ".join(parts),
-    )
+    without = [result for result in training if result.attempts[-1].last_step is None]
+    if not without:
+        return Deliverable(name=name, verdict=Verdict.PASS, detail="; ".join(parts))
+    stopped = all(result.verdict is Verdict.BLOCKED for result in without)
+    reason = "the environment stopped the run before any metric" if stopped else "no metrics were found"
+    verdict = Verdict.BLOCKED if stopped else Verdict.FAIL
+    return Deliverable(name=name, verdict=verdict, detail=f"{reason}; {'; '.join(parts)}")
 
 
 def _evidence(
@@ -203,10 +219,18 @@ def _key_lines(attempt: AttemptResult) -> Iterable[Citation]:
         if finding.id.startswith("flow.construction."):
             shown = finding.evidence[0].text if finding.evidence else ""
             yield Citation(what=finding.what, where=finding.where, text=shown)
-    for finding in deciding(attempt)[:KEY_LINES_A_STEP]:
+    shown = [finding for finding in deciding(attempt) if not _follows(finding, attempt)]
+    for finding in shown[:KEY_LINES_A_STEP]:
         yield Citation(what=finding.what, where=finding.where)
         yield from finding.evidence[:1]
-    yield from _joined(attempt.held)[:KEY_LINES_A_STEP]
+    telling = tuple(cited for cited in attempt.held if cited.where.key not in _NOTHING_ASKED)
+    yield from _joined(telling)[:KEY_LINES_A_STEP]
+
+
+def _follows(finding: Finding, attempt: AttemptResult) -> bool:
+    """Whether a finding only follows from the stop that triage explains: what was not reached is not there."""
+    explained = attempt.triage is not None and attempt.triage.cause is not None and not attempt.exit.ok
+    return explained and attempt.last_step is None and finding.id in _NOT_REACHED
 
 
 def _joined(held: tuple[Citation, ...]) -> list[Citation]:
@@ -265,7 +289,9 @@ def _follow_ups(results: tuple[StepResult, ...], findings: tuple[Finding, ...]) 
     for result in results:
         for attempt in result.attempts[-1:]:
             texts += [attempt.triage.remedy] if attempt.triage is not None else []
-            texts += [f"{finding.id}: {finding.remedy}" for finding in deciding(attempt) if finding.remedy]
+            told = [f for f in deciding(attempt) if f.remedy and not _follows(f, attempt)]
+            plain = attempt.triage is not None and attempt.triage.cause is not None
+            texts += [f"{f.id}: {f.remedy}" for f in told if not (plain and f.id == "judge.exit.status")]
         if result.verdict is Verdict.INCOMPLETE:
             texts.append("'proveout resume' goes on with the steps that are left")
     yield from dict.fromkeys(text for text in texts if text)
