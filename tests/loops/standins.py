@@ -254,6 +254,9 @@ def main():
     table["train/num_unmasked_tokens"] = table["train/global_valid_toks"]
     table["train/draft_loss"] = table["train/approx_entropy"]
     table["train/num_valid_samples"] = table["train/global_valid_seqs"]
+    sparse = "sparse" in str(config["policy"]["generation"].get("refit_transport"))
+    if sparse:
+        table["refit/delta/changed_pct"] = {step: 100 * value for step, value in table["train/weight_delta"].items()}
     events = Events(config["logger"]["log_dir"])
     for step in range(first, last + 1):
         print(f"\n========================= Step {step}/{total} =========================", flush=True)
@@ -276,6 +279,9 @@ def main():
             if "no-refit-timing" in FAULTS and "prepare_for_generation" in tag:
                 continue
             events.add(step, tag, value)
+        if sparse:
+            worker("REFIT_ZMQ_TIMING export_pull_s=0.41 encode_s=0.22 transfer_s=0.013 receiver_zmq_decode_s=0.11 "
+                   "receiver_sparse_apply_s=0.05")
         print(f"  - Draft Loss: {table['train/draft_loss'][step]:.4f}")
         print(f"  - Avg Reward: {table['train/reward'][step]:.4f}")
         broken(STEPPING)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import call
+from tests.loops import standins
 
 from proveout.domain.evidence import ImportRecord
 from proveout.domain.verdict import Verdict
@@ -104,3 +106,21 @@ def test_what_workers_said_before_the_run_is_evidence_where_the_run_is_silent(
 def test_nothing_said_anywhere_is_no_proof(prove: Prove) -> None:
     proof = prove("verl", 0, "silent")
     assert proof.last.verdict is Verdict.FAIL and proof.ids == {"provenance.unseen"}
+
+
+def test_a_sparse_refit_tells_where_its_time_goes(
+    stand_ins: dict[str, str], recording: Path, tmp_path: Path
+) -> None:
+    """Preparing the weights takes longest, so that is said, and not that sending them does."""
+    env = {**standins.environment(tmp_path / "bin", recording), "TORCH_CUDA_ARCH_LIST": "9.0"}
+    trees = ("--nemo-rl", stand_ins["nemo-rl"], "--bridge", stand_ins["bridge"])
+    answer = call("run", *trees, "--level", "2/delta", "--json", cwd=tmp_path, env=env)
+    report = json.loads(answer.out)
+    step = next(step for step in report["steps"] if step["id"] == "nemo-rl-L2-delta")
+    assert step["verdict"] == "Pass", step["attempts"]
+    told = {item["what"]: item for item in report["evidence"]}
+    dominates = next(what for what in told if what.startswith("encode dominates the transfer"))
+    assert dominates.endswith("the limit is in preparing weights, not in sending them")
+    assert told[dominates]["file"] is not None or told[dominates]["text"]
+    assert any(what.startswith("refit takes ") and "of a step" in what for what in told)
+    assert any(what.startswith("broadcast: sending the payload, 0.013 s") for what in told)

@@ -30,6 +30,7 @@ from proveout.store.runs import Run
 
 LOOP_NAMES = {"nemo-rl": "NeMo-RL", "verl": "verl", "trl": "TRL", "bench": "bench"}
 KEY_LINES_A_STEP = 10
+_TOLD = ("flow.construction.", "judge.refit_timing.dominates")
 _NOTHING_ASKED = ("planned_steps", "artifacts")
 _NOT_REACHED = (
     "judge.completion.no-metrics",
@@ -216,7 +217,7 @@ def _key_lines(attempt: AttemptResult) -> Iterable[Citation]:
     if attempt.triage is not None and attempt.triage.cause is not None:
         yield attempt.triage.cause
     for finding in attempt.findings:
-        if finding.id.startswith("flow.construction."):
+        if finding.id.startswith(_TOLD):
             shown = finding.evidence[0].text if finding.evidence else ""
             yield Citation(what=finding.what, where=finding.where, text=shown)
     shown = [finding for finding in deciding(attempt) if not _follows(finding, attempt)]
