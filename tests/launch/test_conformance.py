@@ -105,7 +105,7 @@ def test_secrets_of_the_environment_stand_in_no_file(
     monkeypatch.setenv("WANDB_API_KEY", "planted-secret-value")
     command = python(files, "pass", HF_TOKEN="hf_abcdefghijklmnopqrstuvwx")
     wait(starting.submit(command, files, Resources()))
-    written = b"".join(path.read_bytes() for path in files.root.iterdir())
+    written = b"".join(path.read_bytes() for path in files.root.rglob("*") if path.is_file())
     assert b"planted-secret-value" not in written
     assert b"hf_abcdefghijklmnopqrstuvwx" not in written
 

@@ -15,6 +15,7 @@ from proveout.launch.site import LaunchSite
 
 SCHEDULERS: dict[str, str] = {
     "local": "proveout.launch.local",
+    "slurm": "proveout.launch.slurm.scheduler",
 }
 LAUNCHERS: dict[str, str] = {
     "process": "proveout.launch.launchers.process",
