@@ -44,7 +44,16 @@ def build_tiny(shape: TinyModel, tokenizer: Tokenizer, seed: int) -> torch.nn.Mo
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model: Any = Qwen2ForCausalLM(settings)
+        _spread(model, shape.init_std)
     return model.eval()
+
+
+def _spread(model: torch.nn.Module, std: float) -> None:
+    """Give biases and norm weights values of their own: where all are 0 or 1, a lost or swapped one shows nowhere."""
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.dim() == 1:
+                weight.add_(torch.randn(weight.shape) * std)
 
 
 def save_tiny(config: InitModelConfig, directory: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from proveout_bench import console, provenance
+from proveout_bench import console, parity, provenance
 from proveout_bench.algorithms.base import Algorithm
 from proveout_bench.checkpoint import find, store
 from proveout_bench.checkpoint.state import GlobalRandom
@@ -34,6 +34,8 @@ def drive(config: RunConfig, name: str, build: Callable[[Phases], Algorithm]) ->
     writer = TensorBoardWriter(folder / resolve.TENSORBOARD)
     try:
         driver = Driver(config, name, build(phases), writer, phases)
+        with phases.phase("load_parity_time_s"):
+            driver.compare_load()
         done = driver.resume()
         phases.add("total_setup_time_s", time.perf_counter() - started)
         writer.write(done, "timing/setup", phases.take())
@@ -56,6 +58,10 @@ class Driver:
             f"Model: {config.model or 'tiny'}, {algorithm.policy.trainable_parameters()} trainable parameters",
             flush=True,
         )
+
+    def compare_load(self) -> None:
+        """Write how far the policy is from the original model at load, before anything is resumed or trained."""
+        self._writer.write(0, "parity", parity.at_load(self._config, self._algorithm.policy))
 
     def resume(self) -> int:
         """Go on from a checkpoint, if the configuration says so; the last step that is done, 0 for none."""
@@ -125,6 +131,7 @@ class Driver:
         self._algorithm.tokenizer.save(folder)
         errors = policy.export_errors(folder, self._algorithm.sample())
         self._writer.write(step, "export", errors)
+        self._writer.write(step, "parity", parity.at_export(folder, policy))
         print(console.EXPORTED.format(folder=folder), flush=True)
         print("\n".join(f"  - {name}: {value:.3g}" for name, value in errors.items()), flush=True)
 

@@ -33,6 +33,10 @@ class PolicyBackend(Protocol):
         """Policy log-probabilities of the responses, float32 [B, T] in nats, without gradient."""
         ...
 
+    def logits(self, ids: Tensor) -> Tensor:
+        """Logits of whole sequences without padding, float32 [B, S, V] on the CPU, for int64 ``ids`` [B, S]."""
+        ...
+
     def reference_logprobs(self, batch: Batch) -> Tensor:
         """The same under the frozen reference policy."""
         ...

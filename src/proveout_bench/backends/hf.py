@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from proveout_bench import parity
 from proveout_bench.backends.base import Update
 from proveout_bench.backends.full import FullModel
 from proveout_bench.backends.lora import LoraModel
@@ -71,6 +72,10 @@ class HfBackend:
         """Policy log-probabilities, float32 [B, T]."""
         with torch.no_grad():
             return response_logprobs(self._model.module, batch, self._temperature)
+
+    def logits(self, ids: Tensor) -> Tensor:
+        """Logits of whole sequences, float32 [B, S, V] on the CPU."""
+        return parity.logits_of(self._model.module, ids)
 
     def reference_logprobs(self, batch: Batch) -> Tensor:
         """Reference log-probabilities, float32 [B, T]."""
