@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from proveout_bench import models, registry
+from proveout_bench import models, ranks, registry
 from proveout_bench.backends.base import PolicyBackend
 from proveout_bench.batch import Batch
 from proveout_bench.checkpoint.state import PythonRandom
@@ -16,6 +16,7 @@ from proveout_bench.checkpoint.store import Stateful
 from proveout_bench.config.schema import RunConfig
 from proveout_bench.faults import Faults
 from proveout_bench.generation.base import Generator
+from proveout_bench.generation.shared import SharedGenerator
 from proveout_bench.tasks.base import Prompt, Task
 from proveout_bench.timing import Phases
 from proveout_bench.tokenizer import Tokenizer
@@ -43,7 +44,11 @@ def build_actors(config: RunConfig, phases: Phases) -> Actors:
         policy: PolicyBackend = registry.load(registry.BACKENDS, config.backend)(config, model)
     with phases.phase("generation_init_time_s", f"Setting up generation ({config.rollout.engine})..."):
         engine = registry.load(registry.ENGINES, config.rollout.engine)
-        generator: Generator = engine(config.rollout, model, tokenizer, config.seed)
+        generator: Generator | None = None
+        if ranks.first():
+            generator = engine(config.rollout, model, tokenizer, config.seed)
+        if generator is None or ranks.world() > 1:
+            generator = SharedGenerator(generator)
     return Actors(policy, generator, task, tokenizer, model)
 
 

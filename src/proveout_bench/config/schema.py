@@ -94,6 +94,24 @@ class Lora:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Megatron:
+    """The layout of backend ``megatron``: tensor, pipeline, data, expert and context parallel sizes.
+
+    A run has ``tp`` x ``pp`` x ``dp`` processes; experts are spread over ``ep`` of the data parallel ones.
+    Each process takes its rows of a minibatch in ``microbatches``.
+    """
+
+    tp: Count = 1
+    pp: Count = 1
+    dp: Count = 1
+    ep: Count = 1
+    cp: Count = 1
+    sequence_parallel: bool = False
+    microbatches: Count = 1
+    distributed_optimizer: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Checkpoint:
     """A checkpoint after each ``every`` steps and at the end (0: none), in ``dir`` or ``output_dir``/checkpoints.
 
@@ -190,6 +208,7 @@ class RunConfig:
     rollout: Rollout = field(default_factory=Rollout)
     optimizer: Optimizer = field(default_factory=Optimizer)
     lora: Lora = field(default_factory=Lora)
+    megatron: Megatron = field(default_factory=Megatron)
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     validation: Validation = field(default_factory=Validation)
     runtime: Runtime = field(default_factory=Runtime)
