@@ -76,7 +76,8 @@ def _save_folders(draft: Path, parts: Mapping[str, Part]) -> None:
 def _finish(
     root: Path, step: int, draft: Path, parts: Mapping[str, Part], identity: Mapping[str, Any]
 ) -> None:
-    target, digests = step_folder(root, step), {}
+    target = step_folder(root, step)
+    digests: dict[str, str] = {}
     for name, part in parts.items():
         if isinstance(part, FolderPart):
             digests |= {
@@ -101,9 +102,7 @@ def _finish(
     _sync(root)
 
 
-def restore(
-    folder: Path, parts: Mapping[str, Part], identity: Mapping[str, Any], leave_out: str = ""
-) -> int:
+def restore(folder: Path, parts: Mapping[str, Part], identity: Mapping[str, Any], leave_out: str = "") -> int:
     """Load every part but ``leave_out``; the step that the checkpoint was saved after.
 
     Raises ConfigError where the checkpoint is of another kind of run, lacks a part or holds a damaged one;
@@ -134,7 +133,9 @@ def restore(
 def _check_folder(folder: Path, name: str, digests: Mapping[str, str]) -> None:
     files = [file for file in digests if file.startswith(f"{name}/")]
     if not files:
-        raise ConfigError(f"{folder / name}: this part of the checkpoint is missing; resume from another checkpoint")
+        raise ConfigError(
+            f"{folder / name}: this part of the checkpoint is missing; resume from another checkpoint"
+        )
     for file in files:
         _check_file(folder / file, digests[file])
 

@@ -16,7 +16,10 @@ Fraction = Annotated[float, Meta(ge=0, lt=1)]
 
 @dataclass(frozen=True, kw_only=True)
 class TinyModel:
-    """Shape of the Qwen2-style model that is built when ``model`` is empty."""
+    """Shape of the Qwen2-style model that is built when ``model`` is empty.
+
+    Unused tokens fill its vocabulary up to a multiple of ``vocab_multiple``, as tensor parallelism may need.
+    """
 
     hidden_size: Count = 64
     intermediate_size: Count = 192
@@ -26,6 +29,7 @@ class TinyModel:
     max_positions: Count = 512
     init_std: Positive = 0.02
     tied_embeddings: bool = True
+    vocab_multiple: Count = 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -112,7 +112,9 @@ class MegatronBackend:
         if self._built.lora is not None:
             from peft import PeftModel
 
-            adapted = PeftModel.from_pretrained(load_exported(self._folder), str(folder / ADAPTER_FOLDER)).eval()
+            adapted = PeftModel.from_pretrained(
+                load_exported(self._folder), str(folder / ADAPTER_FOLDER)
+            ).eval()
             found["adapter_logprob_error"] = self._apart(ours, adapted.get_base_model(), batch)
         return found
 

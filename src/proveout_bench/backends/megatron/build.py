@@ -82,6 +82,7 @@ def _settle(provider: Any, config: RunConfig) -> None:
         "sequence_parallel": layout.sequence_parallel,
         "params_dtype": torch.float32,
         "pipeline_dtype": torch.float32,
+        "should_pad_vocab": False,
         "hidden_dropout": 0.0,
         "attention_dropout": 0.0,
     }

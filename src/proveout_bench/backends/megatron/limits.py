@@ -29,7 +29,12 @@ def check(config: RunConfig) -> None:
     """Raise ConfigError for a family, layout or combination that does not run, or runs silently wrong."""
     layout = config.megatron
     if config.model:
-        _check_family(config.model)
+        _check_checkpoint(config.model, layout.tp)
+    elif config.tiny.vocab_multiple % layout.tp:
+        raise ConfigError(
+            f"megatron.tp={layout.tp} must divide tiny.vocab_multiple={config.tiny.vocab_multiple}: the Bridge does not "
+            f"export a vocabulary that was padded; write tiny.vocab_multiple={layout.tp}"
+        )
     if layout.cp > 1:
         raise ConfigError(
             f"megatron.cp={layout.cp}: context parallelism needs Transformer Engine's attention; "
@@ -47,7 +52,9 @@ def check(config: RunConfig) -> None:
     if config.lora.rank:
         unknown = [name for name in targets_of(config) if name not in MODULES]
         if unknown:
-            raise ConfigError(f"lora.targets={config.lora.targets}: {unknown[0]} is none of {', '.join(MODULES)}")
+            raise ConfigError(
+                f"lora.targets={config.lora.targets}: {unknown[0]} is none of {', '.join(MODULES)}"
+            )
 
 
 def targets_of(config: RunConfig) -> list[str]:
@@ -61,9 +68,10 @@ def world_of(config: RunConfig) -> int:
     return layout.tp * layout.pp * layout.dp
 
 
-def _check_family(model: str) -> None:
+def _check_checkpoint(model: str, tp: int) -> None:
     try:
-        kind = json.loads((Path(model) / "config.json").read_text(encoding="utf-8")).get("model_type", "")
+        settings = json.loads((Path(model) / "config.json").read_text(encoding="utf-8"))
+        kind, vocabulary = settings.get("model_type", ""), settings.get("vocab_size", 0)
     except (OSError, ValueError, AttributeError):
         return
     if kind in WRONG:
@@ -72,4 +80,9 @@ def _check_family(model: str) -> None:
         raise ConfigError(
             f"model={model}: family {kind} is not on the list of those whose logits were compared with "
             f"Hugging Face's on this backend: {', '.join(FAMILIES)}"
+        )
+    if isinstance(vocabulary, int) and vocabulary % tp:
+        raise ConfigError(
+            f"megatron.tp={tp} must divide the vocabulary of model={model}, {vocabulary}: the Bridge does not export "
+            "a vocabulary that was padded"
         )

@@ -28,7 +28,6 @@ class Passes:
 
         self._state, self._schedule = parallel_state, get_forward_backward_func()
         self._model, self._layout, self._temperature = built.model, layout, temperature
-        self._last = parallel_state.is_pipeline_last_stage()
 
     def logprobs(self, batch: Batch) -> Tensor:
         """Of the response tokens, float32 [B, T], without gradient."""
@@ -100,7 +99,9 @@ class Passes:
         current = self.logprobs(batch).requires_grad_()
         (gradient,) = torch.autograd.grad(loss(current), current)
         aligned, rows = self._mine(batch)
-        padded = torch.cat([gradient, gradient.new_zeros(len(aligned.ids) - len(gradient), gradient.shape[1])])
+        padded = torch.cat(
+            [gradient, gradient.new_zeros(len(aligned.ids) - len(gradient), gradient.shape[1])]
+        )
         scale = self._layout.dp * self._layout.microbatches
 
         def compute(logits: Tensor, piece: Aligned, index: Tensor) -> Tensor:

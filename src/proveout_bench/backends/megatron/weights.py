@@ -12,7 +12,9 @@ from torch import Tensor
 from proveout_bench.backends.megatron.build import Built
 from proveout_cpu.torch_cuda import on_cpu
 
-EXPERT = re.compile(r"(?P<layer>.*\.mlp\.experts)\.(?P<number>\d+)\.(?P<part>gate_proj|up_proj|down_proj)\.weight")
+EXPERT = re.compile(
+    r"(?P<layer>.*\.mlp\.experts)\.(?P<number>\d+)\.(?P<part>gate_proj|up_proj|down_proj)\.weight"
+)
 HALVES = ("lora_A", "lora_B")
 
 
