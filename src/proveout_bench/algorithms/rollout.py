@@ -43,13 +43,21 @@ def build_actors(config: RunConfig, phases: Phases) -> Actors:
         model = model.to(config.runtime.device)
         policy: PolicyBackend = registry.load(registry.BACKENDS, config.backend)(config, model)
     with phases.phase("generation_init_time_s", f"Setting up generation ({config.rollout.engine})..."):
-        engine = registry.load(registry.ENGINES, config.rollout.engine)
-        generator: Generator | None = None
-        if ranks.first():
-            generator = engine(config.rollout, model, tokenizer, config.seed)
-        if generator is None or ranks.world() > 1:
-            generator = SharedGenerator(generator)
+        generator = _generator(config, policy, model, tokenizer)
     return Actors(policy, generator, task, tokenizer, model)
+
+
+def _generator(
+    config: RunConfig, policy: PolicyBackend, model: torch.nn.Module, tokenizer: Tokenizer
+) -> Generator:
+    engine = registry.load(registry.ENGINES, config.rollout.engine)
+    if config.rollout.engine == registry.BY_POLICY:
+        by_policy: Generator = engine(config.rollout, policy, tokenizer, config.seed)
+        return by_policy
+    inner: Generator | None = None
+    if ranks.first():
+        inner = engine(config.rollout, model, tokenizer, config.seed)
+    return inner if inner is not None and ranks.world() == 1 else SharedGenerator(inner)
 
 
 class Prompts:

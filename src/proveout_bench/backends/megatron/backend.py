@@ -15,7 +15,7 @@ from proveout_bench.backends.full import load_exported
 from proveout_bench.backends.megatron import weights as of_policy
 from proveout_bench.backends.megatron.build import build, start_folder
 from proveout_bench.backends.megatron.checkpoint import Schedule, Sharded
-from proveout_bench.backends.megatron.meeting import import_megatron, meet
+from proveout_bench.backends.megatron.meeting import import_megatron, meet, report_imports
 from proveout_bench.backends.megatron.optimize import MegatronOptimizer
 from proveout_bench.backends.megatron.passes import Passes
 from proveout_bench.batch import Batch
@@ -35,6 +35,7 @@ class MegatronBackend:
         self._config, self._faults = config, Faults(config.fault)
         import_megatron()
         meet(config.runtime.device)
+        report_imports()
         self._folder = start_folder(config, model)
         self._built = build(config, self._folder)
         self._temperature = self._faults.temperature(config.rollout.temperature)
@@ -58,6 +59,10 @@ class MegatronBackend:
     def logits(self, ids: Tensor) -> Tensor:
         """Logits of whole sequences, float32 [B, S, V], of the rank furthest from the first."""
         return self._passes.logits(ids)
+
+    def next_logits(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """Logits after the first ``lengths`` tokens of each row, float32 [B, V]."""
+        return self._passes.next_logits(ids, lengths)
 
     def reference_logprobs(self, batch: Batch) -> Tensor:
         """The same under the weights of the start, which are put in for this."""
