@@ -21,7 +21,14 @@ CONFIGS = {
     "sft": "proveout_bench.config.schema:SftConfig",
 }
 BACKENDS = {"hf": "proveout_bench.backends.hf:HfBackend"}
-ENGINES = {"inprocess": "proveout_bench.generation.inprocess:InProcessGenerator"}
+BY_POLICY = "policy"
+ENGINES = {
+    "inprocess": "proveout_bench.generation.inprocess:build",
+    "process": "proveout_bench.generation.process:ProcessGenerator",
+    BY_POLICY: "proveout_bench.backends.base:PolicyBackend",
+}
+FORKED = ("process",)
+"""Engines that begin with a fork, before this process has used a GPU."""
 TASKS = {
     "digits": "proveout_bench.tasks.digits:DigitsTask",
     "arithmetic": "proveout_bench.tasks.arithmetic:ArithmeticTask",

@@ -39,12 +39,22 @@ def build_actors(config: RunConfig, phases: Phases) -> Actors:
     task: Task = registry.load(registry.TASKS, config.task.name)(config.task)
     with phases.phase("policy_init_time_s", "Setting up model and training..."):
         model, tokenizer = models.load(config)
+        forked = _engine(config, model, tokenizer) if config.rollout.engine in registry.FORKED else None
         model = model.to(config.runtime.device)
-        policy: PolicyBackend = registry.load(registry.BACKENDS, config.backend)(config, model)
+        policy: PolicyBackend = registry.load(registry.BACKENDS, config.backend)(
+            config, Faults(config.fault).policy_model(model)
+        )
     with phases.phase("generation_init_time_s", f"Setting up generation ({config.rollout.engine})..."):
-        engine = registry.load(registry.ENGINES, config.rollout.engine)
-        generator: Generator = engine(config.rollout, model, tokenizer, config.seed)
+        if config.rollout.engine == registry.BY_POLICY:
+            generator = policy.generator(tokenizer)
+        else:
+            generator = forked or _engine(config, model, tokenizer)
     return Actors(policy, generator, task, tokenizer, model)
+
+
+def _engine(config: RunConfig, model: torch.nn.Module, tokenizer: Tokenizer) -> Generator:
+    generator: Generator = registry.load(registry.ENGINES, config.rollout.engine)(config, model, tokenizer)
+    return generator
 
 
 class Prompts:

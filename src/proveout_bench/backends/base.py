@@ -11,6 +11,8 @@ from torch import Tensor
 
 from proveout_bench.batch import Batch
 from proveout_bench.checkpoint.store import Stateful
+from proveout_bench.generation.base import Generator
+from proveout_bench.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,10 @@ class PolicyBackend(Protocol):
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         """All weights under their Hugging Face names, for a refit or an export."""
+        ...
+
+    def generator(self, tokenizer: Tokenizer) -> Generator:
+        """A generator that samples with the policy itself (``rollout.engine=policy``): nothing is copied or sent."""
         ...
 
     def mark(self) -> None:

@@ -20,6 +20,9 @@ from proveout_bench.checkpoint.store import Stateful
 from proveout_bench.config.schema import RunConfig
 from proveout_bench.faults import Faults
 from proveout_bench.forward import response_logprobs
+from proveout_bench.generation.base import Generator
+from proveout_bench.generation.inprocess import PolicyGenerator
+from proveout_bench.tokenizer import Tokenizer
 
 
 class Trained(Protocol):
@@ -58,11 +61,12 @@ class HfBackend:
 
     def __init__(self, config: RunConfig, model: torch.nn.Module) -> None:
         faults = Faults(config.fault)
+        self._rollout, self._seed = config.rollout, config.seed
         self._temperature = faults.temperature(config.rollout.temperature)
         self._model: Trained = (
             LoraModel(config.lora, model, faults, config.seed) if config.lora.rank else FullModel(model)
         )
-        self._optimizer = Optimizer(self._model.trainable, config.lr, config.optimizer, faults)
+        self._optimizer = Optimizer(faults.optimized(self._model.trainable), config.lr, config.optimizer, faults)
 
     def trainable_parameters(self) -> int:
         """Number of scalars that the optimizer may change."""
@@ -91,6 +95,10 @@ class HfBackend:
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         """All weights of the plain model, detached; a tied one once."""
         return self._model.weights()
+
+    def generator(self, tokenizer: Tokenizer) -> Generator:
+        """Samples with the module under training, adapters and all."""
+        return PolicyGenerator(self._rollout, self._model.module, tokenizer, self._seed)
 
     def mark(self) -> None:
         """Copy the trainable weights."""

@@ -22,9 +22,10 @@ class Optimizer:
     ) -> None:
         self._weights, self._settings, self._faults = weights, settings, faults
         self._marked: list[Tensor] = []
+        self._updates = 0
         self._optimizer = torch.optim.AdamW(
             weights,
-            lr=lr,
+            lr=faults.rate(lr),
             betas=(settings.beta1, settings.beta2),
             eps=settings.eps,
             weight_decay=settings.weight_decay,
@@ -39,6 +40,8 @@ class Optimizer:
         """One update on the scalar that ``loss`` computes; a gradient that is not finite is not applied."""
         self._faults.zero_grad(self._optimizer)
         loss().backward()
+        self._updates += 1
+        self._faults.gradients(self._updates, self._weights)
         norm = float(torch.nn.utils.clip_grad_norm_(self._weights, self._settings.max_grad_norm))
         rate = float(self._optimizer.param_groups[0]["lr"])
         applied = math.isfinite(norm)

@@ -13,6 +13,7 @@ from proveout_bench.config.model_dir import check_model_dir
 from proveout_bench.config.overrides import apply
 from proveout_bench.config.schema import GrpoConfig, InitModelConfig, RunConfig, SftConfig, TinyModel
 from proveout_bench.errors import ConfigError
+from proveout_bench.faults.names import NAMES
 from proveout_bench.registry import BACKENDS, CONFIGS, ENGINES, TASKS, load, nearest_name
 
 TENSORBOARD = "tensorboard"
@@ -31,6 +32,7 @@ def resolve(words: Iterable[str], algorithm: str = "grpo") -> Any:
         ("task.name", config.task.name, TASKS),
         ("backend", config.backend, BACKENDS),
         ("rollout.engine", config.rollout.engine, ENGINES),
+        ("fault.inject", config.fault.inject, ("", *NAMES)),
     ):
         if name not in known:
             raise ConfigError(

@@ -24,14 +24,20 @@ class GrpoLearner:
         """Each token of a response gets the advantage of the response."""
         with self._phases.phase("advantage_calculation", "Computing advantages..."):
             advantages = group_advantages(
-                experience.rewards,
+                self._faults.grouped(experience.rewards, self._config.rollout.group_size),
                 self._config.rollout.group_size,
                 self._config.loss.normalize_advantages,
             )
             by_token = advantages.unsqueeze(1).expand_as(experience.previous)
             inputs = experience.inputs(self._faults.advantages(by_token))
         with self._phases.phase("policy_training", "Training policy..."):
-            return inputs, self._updater.run(step, experience.batch, inputs)
+            trained = self._updater.run(step, experience.batch, inputs)
+        return inputs, {**trained, "advantages/group_mean_max": self._group_mean(inputs)}
+
+    def _group_mean(self, inputs: LossInputs) -> float:
+        """The largest absolute mean of the advantages of one prompt's responses: 0 where each has its own group's."""
+        by_group = inputs.advantages[:, 0].view(-1, self._config.rollout.group_size)
+        return float(by_group.mean(dim=1).abs().max())
 
     def parts(self) -> dict[str, Stateful]:
         """The order of the minibatches."""

@@ -49,6 +49,9 @@ class RolloutLoop:
             phases.phase("prepare_for_generation/transfer_and_update_weights"),
         ):
             self._generator.load_weights(self.policy.weights())
+        refit = self._generator.refit()
+        for name, seconds in refit.seconds.items():
+            phases.add(f"prepare_for_generation/{name}", seconds)
         with phases.phase("generation", f"Generating responses for batch of size {len(prompts)}..."):
             batch = self._batch = self._generator.generate(encoded)
         with phases.phase("reward_calculation", "Processing rewards..."):
@@ -56,9 +59,12 @@ class RolloutLoop:
         with phases.phase("policy_and_reference_logprobs", "Computing logprobs..."):
             scored, faults, config = self._faults.scored(batch), self._faults, self._config
             previous = faults.previous(self.policy.logprobs(scored), config.runtime.threads)
-            reference = faults.reference(self.policy.reference_logprobs(scored), config.loss.kl_beta)
+            reference = faults.reference(
+                self.policy.reference_logprobs(scored), config.loss.kl_beta, previous
+            )
         inputs, trained = self._learner.learn(step, Experience(batch, rewards, previous, reference))
-        return {**trained, **rollout_metrics(batch, rewards, inputs)}
+        moved = {f"refit/{name}": value for name, value in refit.metrics.items()}
+        return {**trained, **rollout_metrics(batch, rewards, inputs), **moved}
 
     def validate(self) -> dict[str, float]:
         """Mean reward on the held-out prompts."""

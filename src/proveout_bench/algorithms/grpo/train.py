@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -29,7 +29,7 @@ class Updater:
     """Runs the minibatches of each step in an order drawn from ``seed``."""
 
     def __init__(self, config: Loss, backend: PolicyBackend, faults: Faults, seed: int) -> None:
-        self._config, self._backend, self._faults = config, backend, faults
+        self._config, self._backend, self._faults = faults.loss_settings(config), backend, faults
         self._draw = torch.Generator().manual_seed(seed)
 
     def run(self, step: int, batch: Batch, inputs: LossInputs) -> dict[str, float]:
@@ -42,7 +42,8 @@ class Updater:
                 rows = index.to(batch.input_ids.device)
                 pieces.append(self._minibatch(step, batch.rows(rows), inputs.rows(rows)))
         skipped = sum(piece.metrics.pop("skipped") for piece in pieces)
-        return {**combine(pieces), "skipped_updates": skipped, "weight_delta": self._backend.moved()}
+        strangers = sum(piece.metrics.pop("loss_tokens") for piece in pieces)
+        return {**combine(pieces), "skipped_updates": skipped, "loss_strangers": strangers, "weight_delta": self._backend.moved()}
 
     def parts(self) -> dict[str, Stateful]:
         """``minibatches``: the draw of their order."""
@@ -50,9 +51,10 @@ class Updater:
 
     def _minibatch(self, step: int, batch: Batch, inputs: LossInputs) -> Piece:
         metrics: dict[str, float] = {}
+        masked = replace(inputs, mask=self._faults.loss_mask(inputs.mask))
 
         def loss(current: Tensor) -> Tensor:
-            value, measured = grpo_loss(current, inputs, self._config)
+            value, measured = grpo_loss(current, masked, self._config)
             value = self._faults.loss(step, value, current.shape[1])
             metrics.update(measured, loss=float(value.detach()))
             return value
@@ -64,6 +66,7 @@ class Updater:
                 flush=True,
             )
         metrics.update(grad_norm=update.grad_norm, lr=update.lr, skipped=float(not update.applied))
+        metrics["loss_tokens"] = float(masked.mask.sum() - batch.response_mask.sum())
         return Piece(metrics, float(inputs.mask.sum()))
 
 
