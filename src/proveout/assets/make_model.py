@@ -20,6 +20,27 @@ def tiny(target: Path, words: Sequence[str] = (), python: str = sys.executable) 
     return _whole(target)
 
 
+def family(
+    name: str,
+    target: Path,
+    changes: Sequence[str] = (),
+    *,
+    seed: int = 0,
+    warm: int = 0,
+    python: str = sys.executable,
+) -> snapshot.Snapshot:
+    """A tiny model of a family that the real loops know, with a chat template.
+
+    ``changes`` are ``key=value`` words for its configuration; ``warm`` steps of supervised training on one-digit
+    sums keep rewards from being all zero.
+    """
+    with files.new_directory(target) as place:
+        command = [python, "-m", "proveout_cpu.tiny", name, str(place)]
+        command += ["--seed", str(seed), "--warm", str(warm)]
+        _run([*command, *(word for change in changes for word in ("--set", change))])
+    return _whole(target)
+
+
 def dummy(
     config: Path, target: Path, changes: Sequence[str] = (), seed: int = 0, python: str = sys.executable
 ) -> snapshot.Snapshot:

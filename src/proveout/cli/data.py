@@ -1,4 +1,4 @@
-"""``proveout data``: data sets on this disk, in the shape that verl reads."""
+"""``proveout data``: data sets on this disk, in the shapes that the loops read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TARGET = click.option(
 
 @click.group(name="data")
 def command() -> None:
-    """Write train.parquet and test.parquet as verl reads them."""
+    """Write a training and a test set as a loop reads them."""
 
 
 @command.command()
@@ -36,14 +36,36 @@ def gsm8k(source: Path, verl: str | None, output: Path) -> int:
 
 
 @command.command()
+@click.option(
+    "--for",
+    "loop",
+    type=click.Choice(("verl", "nemo-rl", "trl")),
+    default="verl",
+    show_default=True,
+    help="The loop that is to read it: parquet for verl, JSON lines for the others.",
+)
+@click.option(
+    "--sums", is_flag=True, help="One-digit sums for verl too, as a warm-started tiny model knows them."
+)
 @click.option("--rows", default=64, show_default=True, type=click.IntRange(1), help="Training rows.")
 @click.option("--seed", default=0, show_default=True)
 @TARGET
-def toy(rows: int, seed: int, output: Path) -> int:
-    """A small valid set of one-step arithmetic; a quarter as many test rows."""
-    from proveout.assets import gsm8k as data
+def toy(loop: str, sums: bool, rows: int, seed: int, output: Path) -> int:
+    """A small valid set of arithmetic; a quarter as many test rows.
+
+    For NeMo-RL and TRL these are one-digit sums, the same that 'proveout model tiny --warm' teaches.
+    """
+    from proveout.assets import gsm8k
+    from proveout.assets import sums as easy
 
     for split, count in (("train", rows), ("test", max(rows // 4, 1))):
-        file = output / f"{split}.parquet"
-        click.echo(f"{file}: {data.write(file, data.toy(split, count, seed))} rows")
+        if loop == "verl":
+            file = output / f"{split}.parquet"
+            made = list(easy.verl(split, count, seed)) if sums else gsm8k.toy(split, count, seed)
+            written = gsm8k.write(file, made)
+        else:
+            file = output / f"{split}.jsonl"
+            make = easy.nemo_rl if loop == "nemo-rl" else easy.trl
+            written = easy.write_lines(file, make(split, count, seed))
+        click.echo(f"{file}: {written} rows")
     return 0

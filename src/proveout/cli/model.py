@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from proveout.domain.errors import UsageError
 from proveout.domain.verdict import EXIT_STATUS, Verdict
 
 if TYPE_CHECKING:
     from proveout.assets.snapshot import Snapshot
 
+FAMILIES = ("qwen2", "qwen3", "llama", "qwen3-moe")
 TARGET = click.option(
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), required=True, help="Where to write."
 )
@@ -83,13 +85,43 @@ def dummy(config: Path, output: Path, changes: tuple[str, ...], seed: int, pytho
 @command.command()
 @TARGET
 @click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option(
+    "--family",
+    type=click.Choice(FAMILIES),
+    help="A family that the real loops know, with a chat template, in place of the bench loop's own model.",
+)
+@click.option(
+    "--warm",
+    default=0,
+    metavar="STEPS",
+    type=click.IntRange(0),
+    help="Supervised steps on one-digit sums, so that rewards are not all zero.",
+)
+@click.option("--seed", default=0, type=int, help="Seed of weights and warm start; with --family.")
 @PYTHON
 @JSON
-def tiny(output: Path, settings: tuple[str, ...], python: str, as_json: bool) -> int:
-    """The bench loop's own tiny model as a checkpoint, as in: proveout model tiny -o DIR seed=1"""
-    from proveout.assets.make_model import tiny as make
+def tiny(
+    output: Path,
+    settings: tuple[str, ...],
+    family: str | None,
+    warm: int,
+    seed: int,
+    python: str,
+    as_json: bool,
+) -> int:
+    """A tiny model as a checkpoint: the bench loop's own, or one of a family.
 
-    return _say(make(output, settings, python), as_json)
+    \b
+    proveout model tiny -o DIR seed=1
+    proveout model tiny --family qwen3 --warm 150 -o DIR num_hidden_layers=4
+    """
+    from proveout.assets import make_model
+
+    if family:
+        return _say(make_model.family(family, output, settings, seed=seed, warm=warm, python=python), as_json)
+    if warm or seed:
+        raise UsageError("--warm and --seed are for --family", remedy="name a family, or write seed=1")
+    return _say(make_model.tiny(output, settings, python), as_json)
 
 
 def _inspect(model: str) -> Snapshot:

@@ -14,6 +14,7 @@ LOOPS: dict[str, str] = {
     "bench": "proveout.loops.bench",
     "nemo-rl": "proveout.loops.nemo_rl",
     "verl": "proveout.loops.verl",
+    "trl": "proveout.loops.trl",
 }
 
 

@@ -1,0 +1,26 @@
+"""One-digit sums: the text that a tokenizer is trained on and that a warm start teaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+WORDS = ("system", "user", "assistant", "You are a helpful assistant.", "Put the final number after ####.")
+
+
+def question(first: int, second: int) -> str:
+    """The question as every toy data set of proveout asks it."""
+    return f"What is {first}+{second}?"
+
+
+def answer(value: int) -> str:
+    """The answer in a box, as mathematics rewards look for it."""
+    return f"\\boxed{{{value}}}"
+
+
+def tokenizer_corpus() -> Iterator[str]:
+    """All questions with their answers, and the words of the chat."""
+    for first in range(10):
+        for second in range(10):
+            yield f"{question(first, second)} Answer: {answer(first + second)} #### {first + second}"
+    for word in WORDS:
+        yield from [word] * 20
