@@ -66,6 +66,10 @@ class PolicyBackend(Protocol):
         """L2 norm of the change of the trainable weights since ``mark``."""
         ...
 
+    def unmoved(self) -> int:
+        """Number of trainable tensors that are as they were at ``mark``, bit for bit."""
+        ...
+
     def parts(self) -> dict[str, Stateful]:
         """What a checkpoint must hold of this policy, by name: ``policy``, ``optimizer``, ``scheduler``."""
         ...

@@ -14,7 +14,7 @@ from proveout_bench import parity
 from proveout_bench.backends.base import Update
 from proveout_bench.backends.full import FullModel
 from proveout_bench.backends.lora import LoraModel
-from proveout_bench.backends.optimizer import Optimizer
+from proveout_bench.backends.optimizer import Optimizer, moved
 from proveout_bench.batch import Batch
 from proveout_bench.checkpoint.store import Stateful
 from proveout_bench.config.schema import RunConfig
@@ -61,6 +61,7 @@ class HfBackend:
 
     def __init__(self, config: RunConfig, model: torch.nn.Module) -> None:
         faults = Faults(config.fault)
+        self._marked: list[Tensor] = []
         self._rollout, self._seed = config.rollout, config.seed
         self._temperature = faults.temperature(config.rollout.temperature)
         self._model: Trained = (
@@ -102,11 +103,15 @@ class HfBackend:
 
     def mark(self) -> None:
         """Copy the trainable weights."""
-        self._optimizer.mark()
+        self._marked = [weight.detach().clone() for weight in self._model.trainable]
 
     def moved(self) -> float:
         """L2 norm over all trainable weights together."""
-        return self._optimizer.moved()
+        return moved(self._model.trainable, self._marked)
+
+    def unmoved(self) -> int:
+        """Trainable tensors without any change."""
+        return sum(torch.equal(now, then) for now, then in zip(self._model.trainable, self._marked, strict=True))
 
     def parts(self) -> dict[str, Stateful]:
         """``policy``, ``optimizer`` and ``scheduler``."""

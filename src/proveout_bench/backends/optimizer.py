@@ -60,7 +60,12 @@ class Optimizer:
 
     def moved(self) -> float:
         """L2 norm of the change since ``mark``, over all weights together."""
-        if not self._marked:
-            raise RuntimeError("moved() before mark()")
-        parts = [(now.detach() - then).norm() for now, then in zip(self._weights, self._marked, strict=True)]
-        return float(torch.stack(parts).norm())
+        return moved(self._weights, self._marked)
+
+
+def moved(weights: list[torch.nn.Parameter], marked: list[Tensor]) -> float:
+    """L2 norm of the change of ``weights`` since they were copied to ``marked``, over all together."""
+    if not marked:
+        raise RuntimeError("moved() before mark()")
+    parts = [(now.detach() - then).norm() for now, then in zip(weights, marked, strict=True)]
+    return float(torch.stack(parts).norm())

@@ -16,7 +16,7 @@ Fraction = Annotated[float, Meta(ge=0, lt=1)]
 
 @dataclass(frozen=True, kw_only=True)
 class TinyModel:
-    """Shape of the Qwen2-style model that is built when ``model`` is empty."""
+    """Shape of the model that is built when ``model`` is empty: Qwen2-style, Qwen3-MoE-style with ``experts``."""
 
     hidden_size: Count = 64
     intermediate_size: Count = 192
@@ -26,6 +26,8 @@ class TinyModel:
     max_positions: Count = 512
     init_std: Positive = 0.02
     tied_embeddings: bool = True
+    experts: Natural = 0
+    experts_per_token: Count = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +59,7 @@ class Refit:
     """How weights reach a separate generation process (``rollout.engine=process``).
 
     ``transfer``: ``dense`` sends each weight by itself, ``packed`` fills buckets of ``bucket_bytes``, ``delta`` sends
-    places and values of the elements that changed, and all of them in every ``full_every``-th refit. ``encoding`` of a
+    places and values of the elements that changed (or a whole weight where that is less), and all of them in every ``full_every``-th refit. ``encoding`` of a
     delta: the new values, or their xor with the old ones. ``dtype`` is that of the wire. Every ``verify_every``-th
     refit compares a checksum of all weights on both sides. ``timeout_s``: how long an answer may take.
     """

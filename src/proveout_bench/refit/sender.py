@@ -65,12 +65,10 @@ class Sender:
         full = self._full()
         self._seconds, self._sent = {"encode": 0.0}, 0
         base, self.version = self.version, self.version + 1
-        changed = elements = 0
         head = {"op": "refit", "version": self.version, "base": base, "full": full, "encoding": self._config.encoding}
         try:
             self._link.send(head)
             for bucket in self._buckets(self._pieces(weights, full)):
-                changed += sum(piece.values.numel() for piece in bucket if piece.places is not None)
                 self._send(bucket)
             elements = sum(held.numel() for held in self._held.values())
             verify = self.version % self._config.verify_every == 0
@@ -112,10 +110,12 @@ class Sender:
                 piece = Piece(name, tuple(weight.shape), new)
             else:
                 places = (new != old).nonzero().squeeze(1).to(torch.int32)
-                values = new[places.long()]
-                if self._config.encoding == "xor":
-                    values = values ^ old[places.long()]
-                piece = Piece(name, tuple(weight.shape), values, places)
+                if places.nbytes + places.numel() * new.itemsize >= new.nbytes:
+                    piece = Piece(name, tuple(weight.shape), new)
+                else:
+                    where = places.long()
+                    values = new[where] ^ old[where] if self._config.encoding == "xor" else new[where]
+                    piece = Piece(name, tuple(weight.shape), values, places)
             if old is None:
                 self._held[name] = new.clone()
             else:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from proveout_bench.algorithms.grpo import oracle
 from proveout_bench.algorithms.grpo.loss import LossInputs, grpo_loss
 from proveout_bench.backends.base import PolicyBackend
 from proveout_bench.batch import Batch
@@ -29,7 +30,7 @@ class Updater:
     """Runs the minibatches of each step in an order drawn from ``seed``."""
 
     def __init__(self, config: Loss, backend: PolicyBackend, faults: Faults, seed: int) -> None:
-        self._config, self._backend, self._faults = faults.loss_settings(config), backend, faults
+        self._config, self._backend, self._faults = config, backend, faults
         self._draw = torch.Generator().manual_seed(seed)
 
     def run(self, step: int, batch: Batch, inputs: LossInputs) -> dict[str, float]:
@@ -42,8 +43,12 @@ class Updater:
                 rows = index.to(batch.input_ids.device)
                 pieces.append(self._minibatch(step, batch.rows(rows), inputs.rows(rows)))
         skipped = sum(piece.metrics.pop("skipped") for piece in pieces)
-        strangers = sum(piece.metrics.pop("loss_tokens") for piece in pieces)
-        return {**combine(pieces), "skipped_updates": skipped, "loss_strangers": strangers, "weight_delta": self._backend.moved()}
+        return {
+            **combine(pieces),
+            "skipped_updates": skipped,
+            "weight_delta": self._backend.moved(),
+            "unmoved_tensors": float(self._backend.unmoved()),
+        }
 
     def parts(self) -> dict[str, Stateful]:
         """``minibatches``: the draw of their order."""
@@ -54,9 +59,10 @@ class Updater:
         masked = replace(inputs, mask=self._faults.loss_mask(inputs.mask))
 
         def loss(current: Tensor) -> Tensor:
-            value, measured = grpo_loss(current, masked, self._config)
+            value, measured = grpo_loss(current, masked, self._faults.loss_settings(self._config))
             value = self._faults.loss(step, value, current.shape[1])
             metrics.update(measured, loss=float(value.detach()))
+            metrics["loss_error_max"] = abs(metrics["loss"] - oracle.loss(current, inputs, self._config))
             return value
 
         update = self._backend.update(batch, loss)
@@ -66,7 +72,6 @@ class Updater:
                 flush=True,
             )
         metrics.update(grad_norm=update.grad_norm, lr=update.lr, skipped=float(not update.applied))
-        metrics["loss_tokens"] = float(masked.mask.sum() - batch.response_mask.sum())
         return Piece(metrics, float(inputs.mask.sum()))
 
 
