@@ -28,7 +28,7 @@ def load(config: RunConfig) -> tuple[torch.nn.Module, Tokenizer]:
 def build_tiny(shape: TinyModel, tokenizer: Tokenizer, seed: int) -> torch.nn.Module:
     """The model of ``shape`` with weights drawn from ``seed``; the global random state stays as it was."""
     common: dict[str, Any] = dict(
-        vocab_size=len(tokenizer),
+        vocab_size=-(-len(tokenizer) // shape.vocab_multiple) * shape.vocab_multiple,
         hidden_size=shape.hidden_size,
         intermediate_size=shape.intermediate_size,
         num_hidden_layers=shape.layers,

@@ -20,7 +20,14 @@ CONFIGS = {
     "ppo": "proveout_bench.config.schema:PpoConfig",
     "sft": "proveout_bench.config.schema:SftConfig",
 }
-BACKENDS = {"hf": "proveout_bench.backends.hf:HfBackend"}
+BACKENDS = {
+    "hf": "proveout_bench.backends.hf:HfBackend",
+    "megatron": "proveout_bench.backends.megatron.backend:MegatronBackend",
+}
+LIMITS = {"megatron": "proveout_bench.backends.megatron.limits:check"}
+"""What a backend refuses, of a configuration alone."""
+STARTERS = {"megatron": "proveout_bench.backends.megatron.launch:start"}
+"""How a backend starts a run, where it needs more than one process or imports of its own before."""
 BY_POLICY = "policy"
 ENGINES = {
     "inprocess": "proveout_bench.generation.inprocess:build",

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from proveout_bench import console, parity, provenance
+from proveout_bench import console, parity, provenance, ranks
 from proveout_bench.algorithms.base import Algorithm
 from proveout_bench.checkpoint import find, store
 from proveout_bench.checkpoint.state import GlobalRandom
@@ -18,7 +18,7 @@ from proveout_bench.config import resolve
 from proveout_bench.config.schema import RunConfig
 from proveout_bench.errors import EnvironmentFaultError
 from proveout_bench.faults import Faults
-from proveout_bench.metrics.writer import MetricsWriter, TensorBoardWriter
+from proveout_bench.metrics.writer import MetricsWriter, NoWriter, TensorBoardWriter
 from proveout_bench.timing import Phases
 
 
@@ -31,7 +31,7 @@ def drive(config: RunConfig, name: str, build: Callable[[Phases], Algorithm]) ->
     folder = Path(config.output_dir)
     _settle_runtime(config)
     _report_provenance(config, folder)
-    writer = TensorBoardWriter(folder / resolve.TENSORBOARD)
+    writer: MetricsWriter = TensorBoardWriter(folder / resolve.TENSORBOARD) if ranks.first() else NoWriter()
     try:
         driver = Driver(config, name, build(phases), Faults(config.fault).writer(writer), phases)
         with phases.phase("load_parity_time_s"):
@@ -127,7 +127,7 @@ class Driver:
         self._faults.saved(self._algorithm.policy.weights())
         print(console.SAVED.format(folder=folder, step=step), flush=True)
 
-    def _parts(self) -> dict[str, store.Stateful]:
+    def _parts(self) -> dict[str, store.Part]:
         return {**self._algorithm.parts(), "rng": GlobalRandom()}
 
     def _export(self, step: int) -> None:
@@ -136,7 +136,8 @@ class Driver:
         folder, policy = Path(self._config.export), self._algorithm.policy
         folder.mkdir(parents=True, exist_ok=True)
         policy.export(folder)
-        self._algorithm.tokenizer.save(folder)
+        if ranks.first():
+            self._algorithm.tokenizer.save(folder)
         errors = policy.export_errors(folder, self._algorithm.sample())
         self._writer.write(step, "export", errors)
         self._writer.write(step, "parity", parity.at_export(folder, policy))
@@ -175,6 +176,8 @@ def _settle_runtime(config: RunConfig) -> None:
 
 
 def _report_provenance(config: RunConfig, folder: Path) -> None:
+    if not ranks.first():
+        return
     record = provenance.collect(config.backend, config.runtime.device, config.runtime.threads)
     (folder / "provenance.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     print("\n".join(provenance.lines(record)), flush=True)

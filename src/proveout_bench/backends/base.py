@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -10,7 +10,7 @@ from typing import Protocol
 from torch import Tensor
 
 from proveout_bench.batch import Batch
-from proveout_bench.checkpoint.store import Stateful
+from proveout_bench.checkpoint.store import Part
 from proveout_bench.generation.base import Generator
 from proveout_bench.tokenizer import Tokenizer
 
@@ -70,7 +70,7 @@ class PolicyBackend(Protocol):
         """Number of trainable tensors that are as they were at ``mark``, bit for bit."""
         ...
 
-    def parts(self) -> dict[str, Stateful]:
+    def parts(self) -> Mapping[str, Part]:
         """What a checkpoint must hold of this policy, by name: ``policy``, ``optimizer``, ``scheduler``."""
         ...
 

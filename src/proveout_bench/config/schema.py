@@ -16,7 +16,10 @@ Fraction = Annotated[float, Meta(ge=0, lt=1)]
 
 @dataclass(frozen=True, kw_only=True)
 class TinyModel:
-    """Shape of the model that is built when ``model`` is empty: Qwen2-style, Qwen3-MoE-style with ``experts``."""
+    """Shape of the model that is built when ``model`` is empty: Qwen2-style, Qwen3-MoE-style with ``experts``.
+
+    Unused tokens fill its vocabulary up to a multiple of ``vocab_multiple``, as tensor parallelism may need.
+    """
 
     hidden_size: Count = 64
     intermediate_size: Count = 192
@@ -28,6 +31,7 @@ class TinyModel:
     tied_embeddings: bool = True
     experts: Natural = 0
     experts_per_token: Count = 2
+    vocab_multiple: Count = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +121,24 @@ class Lora:
     rank: Natural = 0
     alpha: Positive = 16.0
     targets: str = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Megatron:
+    """The layout of backend ``megatron``: tensor, pipeline, data, expert and context parallel sizes.
+
+    A run has ``tp`` x ``pp`` x ``dp`` processes; experts are spread over ``ep`` of the data parallel ones.
+    Each process takes its rows of a minibatch in ``microbatches``.
+    """
+
+    tp: Count = 1
+    pp: Count = 1
+    dp: Count = 1
+    ep: Count = 1
+    cp: Count = 1
+    sequence_parallel: bool = False
+    microbatches: Count = 1
+    distributed_optimizer: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,6 +245,7 @@ class RunConfig:
     refit: Refit = field(default_factory=Refit)
     optimizer: Optimizer = field(default_factory=Optimizer)
     lora: Lora = field(default_factory=Lora)
+    megatron: Megatron = field(default_factory=Megatron)
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     validation: Validation = field(default_factory=Validation)
     runtime: Runtime = field(default_factory=Runtime)

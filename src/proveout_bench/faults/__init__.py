@@ -207,6 +207,10 @@ class Faults:
         if not self._config.no_zero_grad:
             optimizer.zero_grad(set_to_none=True)
 
+    def keeps_gradients(self) -> bool:
+        """Whether the gradients pile up from update to update: ``no_zero_grad``."""
+        return self._config.no_zero_grad
+
     def adapter(self, weights: Iterable[Tensor]) -> None:
         """The adapter's weights when they are made; ``adapter_frozen`` cuts their gradients off."""
         if self._config.adapter_frozen:

@@ -40,3 +40,13 @@ class TensorBoardWriter:
     def close(self) -> None:
         """Flush and close the event file."""
         self._writer.close()
+
+
+class NoWriter:
+    """Of the ranks that do not write."""
+
+    def write(self, step: int, prefix: str, values: Mapping[str, float]) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""

@@ -49,7 +49,9 @@ def load_parity(evidence: Evidence, params: Mapping[str, Any]) -> CriterionResul
                 what = f"at {when} no logit differs from the original's by more than {limit:.3g}"
                 held.append(say.point(tag, series, step, what))
             else:
-                cite = say.point(tag, series, step, f"the limit is {limit:.3g} ({wanted.rtol:g} of the largest logit)")
+                cite = say.point(
+                    tag, series, step, f"the limit is {limit:.3g} ({wanted.rtol:g} of the largest logit)"
+                )
                 findings.append(_apart(when, value, cite, evidence))
     return CriterionResult(kind="load_parity", findings=tuple(findings), held=tuple(held))
 

@@ -10,7 +10,7 @@ from proveout_bench.algorithms.grpo.measure import rollout_metrics
 from proveout_bench.algorithms.learner import Experience, Learner
 from proveout_bench.algorithms.rollout import Actors, Prompts, accuracy, build_actors, rewards_of
 from proveout_bench.batch import Batch
-from proveout_bench.checkpoint.store import Stateful
+from proveout_bench.checkpoint.store import Part
 from proveout_bench.config.schema import GrpoConfig
 from proveout_bench.faults import Faults
 from proveout_bench.timing import Phases
@@ -76,7 +76,7 @@ class RolloutLoop:
             raise RuntimeError("sample() before step()")
         return self._batch
 
-    def parts(self) -> dict[str, Stateful]:
+    def parts(self) -> dict[str, Part]:
         """Policy, learner, sampler and the position in the prompts."""
         return {
             **self.policy.parts(),
