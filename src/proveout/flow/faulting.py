@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,21 @@ import msgspec
 from proveout import loops
 from proveout.domain.evidence import AttemptResult, StepResult
 from proveout.domain.finding import Boundary, Finding, Severity
+from proveout.domain.layout import STATE_DIR
 from proveout.domain.loop import LoopContext
 from proveout.domain.step import LevelRequest, Plan, Step
 from proveout.domain.verdict import Verdict
 from proveout.flow.evidence import gather, related_to
 from proveout.flow.execute import Policy, execute
 from proveout.flow.fault_files import prepare
-from proveout.flow.observer import Observer
+from proveout.flow.observer import Silent
+from proveout.flow.warm import warm_server, warmed
 from proveout.judge.functional import catches
-from proveout.loops.bench.faults import RESUME, Fault
+from proveout.launch import launch_for
+from proveout.loops.bench.faults import RESUME, Fault, chosen
 from proveout.store.runs import Run, create
 
+FAULTS = "faults"
 _NO_BOUNDARY = (None, Boundary.NONE, Boundary.UNKNOWN, Boundary.NOISE)
 
 
@@ -61,10 +65,35 @@ def steps_of(fault: Fault, context: LoopContext) -> tuple[Step, ...]:
     )
 
 
+def inject(
+    only: Iterable[str],
+    *,
+    python: str,
+    backend: str,
+    state_dir: Path | None,
+    told: Callable[[Outcome], None],
+    seed: int = 0,
+) -> list[Outcome]:
+    """Run the faults of these ids or groups (all for none) and tell each outcome as it is known.
+
+    Raises UsageError for a fault or backend that is not known, BlockedError where the bench loop does not start.
+    """
+    faults = chosen(only)
+    context = LoopContext(python=python, seed=seed, overrides=(f"backend={backend}",))
+    root = (state_dir or Path(STATE_DIR)).absolute() / FAULTS
+    outcomes = []
+    with warm_server(python) as variable:
+        for outcome in run_faults(faults, context, root, variable):
+            outcomes.append(outcome)
+            told(outcome)
+    return outcomes
+
+
 def run_faults(
-    faults: Iterable[Fault], context: LoopContext, root: Path, schedulers: dict[bool, Policy], observer: Observer
+    faults: Iterable[Fault], context: LoopContext, root: Path, variable: dict[str, str]
 ) -> Iterator[Outcome]:
-    """Run each fault under ``root``; ``schedulers`` maps "needs an interpreter of its own" to how it is started."""
+    """Run each fault under ``root``, started from the server that ``variable`` names unless it must be fresh."""
+    policy = Policy(launch=launch_for())
     for fault in faults:
         folder = root / fault.id
         shutil.rmtree(folder, ignore_errors=True)
@@ -72,12 +101,14 @@ def run_faults(
         prepare(fault.prepare, folder, context.python)
         settings = {"fault_dir": str(folder), "pythonpath": os.environ.get("PYTHONPATH", "")}
         steps = tuple(_filled(step, settings) for step in steps_of(fault, context))
+        if not fault.fresh:
+            steps = tuple(warmed(step, variable) for step in steps)
         request = LevelRequest(
             loop="bench", level=fault.level, requested=True, reason=fault.what, variant=fault.step
         )
         run = create(folder, Plan(model="tiny", levels=(request,), steps=steps))
         with run.held():
-            results = execute(run, schedulers[fault.fresh], observer)
+            results = execute(run, policy, Silent())
         yield _outcome(fault, run, steps, results)
 
 
@@ -117,7 +148,7 @@ def _outcome(fault: Fault, run: Run, steps: tuple[Step, ...], results: tuple[Ste
     last = failed or judged[-1]
     attempt = last.attempts[-1] if last.attempts else None
     error = _deciding(attempt)
-    boundary = _boundary(attempt)
+    boundary = _boundary(attempt, error)
     return Outcome(
         fault=fault.id,
         group=fault.group,
@@ -130,7 +161,7 @@ def _outcome(fault: Fault, run: Run, steps: tuple[Step, ...], results: tuple[Ste
         right=boundary in fault.boundary,
         finding=error.id if error is not None else "",
         what=error.what if error is not None else "",
-        step=_step(attempt, error),
+        step=_step_of(error) if error is not None else None,
         functional_checks_catch=_functional(run, {step.id: step for step in steps}),
         reason=fault.invisible,
         run=str(run.layout.root),
@@ -138,27 +169,35 @@ def _outcome(fault: Fault, run: Run, steps: tuple[Step, ...], results: tuple[Ste
 
 
 def _deciding(attempt: AttemptResult | None) -> Finding | None:
-    """The most telling ERROR: one that names a boundary before one that does not, the exit status last."""
+    """The most telling ERROR: one that names a boundary, at the earliest training step; the exit status last."""
     errors = [finding for finding in attempt.findings if finding.severity is Severity.ERROR] if attempt else []
-    errors.sort(key=lambda finding: (finding.id == "judge.exit.status", finding.boundary in _NO_BOUNDARY))
-    return errors[0] if errors else None
+    return min(errors, key=_telling, default=None)
 
 
-def _boundary(attempt: AttemptResult | None) -> Boundary | None:
-    """As the report names it: triage's answer, else that of the first finding that has one."""
+def _telling(finding: Finding) -> tuple[bool, bool, float]:
+    step = _step_of(finding)
+    return (
+        finding.id == "judge.exit.status",
+        finding.boundary in _NO_BOUNDARY,
+        float("inf") if step is None else step,
+    )
+
+
+def _boundary(attempt: AttemptResult | None, error: Finding | None) -> Boundary | None:
+    """The deciding finding's where the command ended well, as only metrics then show the fault; else triage's."""
     if attempt is None:
         return None
-    if attempt.triage is not None and attempt.triage.boundary not in _NO_BOUNDARY:
-        return attempt.triage.boundary
-    named = (f.boundary for f in attempt.findings if f.severity is Severity.ERROR)
-    return next((boundary for boundary in named if boundary not in _NO_BOUNDARY), None)
+    named = error.boundary if error is not None else None
+    triaged = attempt.triage.boundary if attempt.triage is not None else None
+    for boundary in (named, triaged) if attempt.exit.ok else (triaged, named):
+        if boundary not in _NO_BOUNDARY:
+            return boundary
+    return None
 
 
-def _step(attempt: AttemptResult | None, error: Finding | None) -> int | None:
-    if error is None:
-        return None
-    places: list[Any] = [error.where, *(cite.where for cite in error.evidence)]
-    return next((where.step for where in places if where.step is not None), attempt.last_step if attempt else None)
+def _step_of(finding: Finding) -> int | None:
+    places = (finding.where, *(cite.where for cite in finding.evidence))
+    return next((where.step for where in places if where.step is not None), None)
 
 
 def _functional(run: Run, steps: dict[str, Step]) -> bool:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from proveout.domain.errors import BlockedError
+from proveout.domain.step import Step
 
 VARIABLE = "PROVEOUT_BENCH_WARM"
 READY = "Warm server ready"
+
+
+def warmed(step: Step, variable: dict[str, str]) -> Step:
+    """The step, started from the server that ``variable`` names."""
+    command = msgspec.structs.replace(step.command, env=step.command.env | variable)
+    return msgspec.structs.replace(step, command=command)
 
 
 @contextmanager
@@ -31,9 +39,7 @@ def warm_server(python: str) -> Iterator[dict[str, str]]:
             if READY not in line:
                 error = server.stderr.read() if server.stderr else ""
                 raise BlockedError(f"the bench loop does not start: {error.strip()[-300:] or line}", where=python)
-            os.environ[VARIABLE] = path
             yield {VARIABLE: path}
         finally:
-            os.environ.pop(VARIABLE, None)
             server.terminate()
             server.wait()

@@ -17,11 +17,15 @@ from proveout_bench.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Update:
-    """One optimizer step: gradient norm before clipping, learning rate used, whether weights were changed."""
+    """One optimizer step: gradient norm before clipping, learning rate used, whether weights were changed.
+
+    ``leftover``: the gradient norm before the backward pass, which must be 0.
+    """
 
     grad_norm: float
     lr: float
     applied: bool
+    leftover: float = 0.0
 
 
 class PolicyBackend(Protocol):

@@ -39,6 +39,8 @@ class Optimizer:
     def step(self, loss: Callable[[], Tensor]) -> Update:
         """One update on the scalar that ``loss`` computes; a gradient that is not finite is not applied."""
         self._faults.zero_grad(self._optimizer)
+        left = [weight.grad.norm() for weight in self._weights if weight.grad is not None]
+        leftover = float(torch.stack(left).norm()) if left else 0.0
         loss().backward()
         self._updates += 1
         self._faults.gradients(self._updates, self._weights)
@@ -48,7 +50,7 @@ class Optimizer:
         if applied:
             self._optimizer.step()
             self._schedule.step()
-        return Update(grad_norm=norm, lr=rate, applied=applied)
+        return Update(grad_norm=norm, lr=rate, applied=applied, leftover=leftover)
 
     def parts(self) -> dict[str, Stateful]:
         """``optimizer`` and ``scheduler``."""

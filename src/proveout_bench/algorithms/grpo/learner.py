@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from proveout_bench.algorithms.grpo import oracle
 from proveout_bench.algorithms.grpo.advantage import group_advantages
 from proveout_bench.algorithms.grpo.loss import LossInputs
 from proveout_bench.algorithms.grpo.train import Updater
@@ -32,12 +33,13 @@ class GrpoLearner:
             inputs = experience.inputs(self._faults.advantages(by_token))
         with self._phases.phase("policy_training", "Training policy..."):
             trained = self._updater.run(step, experience.batch, inputs)
-        return inputs, {**trained, "advantages/group_mean_max": self._group_mean(inputs)}
-
-    def _group_mean(self, inputs: LossInputs) -> float:
-        """The largest absolute mean of the advantages of one prompt's responses: 0 where each has its own group's."""
-        by_group = inputs.advantages[:, 0].view(-1, self._config.rollout.group_size)
-        return float(by_group.mean(dim=1).abs().max())
+        wrong = oracle.advantage_error(
+            inputs.advantages,
+            experience.rewards,
+            self._config.rollout.group_size,
+            self._config.loss.normalize_advantages,
+        )
+        return inputs, {**trained, "advantages/error_max": wrong}
 
     def parts(self) -> dict[str, Stateful]:
         """The order of the minibatches."""

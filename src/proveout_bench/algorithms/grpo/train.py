@@ -71,6 +71,7 @@ class Updater:
                 f"WARNING: step {step}: gradient norm is {update.grad_norm}; this update is not applied",
                 flush=True,
             )
+        metrics["grad_leftover_max"] = update.leftover
         metrics.update(grad_norm=update.grad_norm, lr=update.lr, skipped=float(not update.applied))
         return Piece(metrics, float(inputs.mask.sum()))
 

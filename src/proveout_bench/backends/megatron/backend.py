@@ -21,8 +21,11 @@ from proveout_bench.backends.megatron.passes import Passes
 from proveout_bench.batch import Batch
 from proveout_bench.checkpoint.store import Part
 from proveout_bench.config.schema import RunConfig
+from proveout_bench.errors import ConfigError
 from proveout_bench.faults import Faults
 from proveout_bench.forward import response_logprobs
+from proveout_bench.generation.base import Generator
+from proveout_bench.tokenizer import Tokenizer
 from proveout_cpu.torch_cuda import on_cpu
 
 ADAPTER_FOLDER = "adapter"
@@ -46,6 +49,7 @@ class MegatronBackend:
         base = {name: weight.detach() for name, weight in model.named_parameters()}
         self._delivery = of_policy.Delivery(base) if self._built.lora else None
         self._count = self._optimizer.count()
+        self._marked: dict[str, Tensor] = {}
 
     def trainable_parameters(self) -> int:
         """Number of scalars that the optimizer may change, over all ranks."""
@@ -79,10 +83,19 @@ class MegatronBackend:
     def mark(self) -> None:
         """Copy the trainable weights."""
         self._optimizer.mark()
+        self._marked = {name: weight.detach().clone() for name, weight in self._trained.items()}
 
     def moved(self) -> float:
         """L2 norm over all trainable weights of all ranks."""
         return self._optimizer.moved()
+
+    def unmoved(self) -> int:
+        """Trainable tensors of this rank without any change since ``mark``."""
+        return sum(torch.equal(weight, self._marked[name]) for name, weight in self._trained.items())
+
+    def generator(self, tokenizer: Tokenizer) -> Generator:
+        """Not there: raises ConfigError."""
+        raise ConfigError("rollout.engine=policy: backend megatron does not generate; use inprocess or process")
 
     def parts(self) -> dict[str, Part]:
         """``policy`` (with the optimizer, a folder of Megatron's) and ``scheduler``."""
