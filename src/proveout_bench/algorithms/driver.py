@@ -33,7 +33,7 @@ def drive(config: RunConfig, name: str, build: Callable[[Phases], Algorithm]) ->
     _report_provenance(config, folder)
     writer: MetricsWriter = TensorBoardWriter(folder / resolve.TENSORBOARD) if ranks.first() else NoWriter()
     try:
-        driver = Driver(config, name, build(phases), writer, phases)
+        driver = Driver(config, name, build(phases), Faults(config.fault).writer(writer), phases)
         with phases.phase("load_parity_time_s"):
             driver.compare_load()
         done = driver.resume()
@@ -81,8 +81,12 @@ class Driver:
     def train(self, done: int) -> None:
         """The steps after ``done``, or as many as ``stop_after_step`` allows; the export after the last."""
         total, stop = self._config.max_steps, self._config.stop_after_step
+        ends = self._faults.last_step(total)
         for step in range(done + 1, total + 1):
+            if step > ends:
+                return
             console.banner(step, total)
+            self._faults.step(step)
             self._step(step, last=step in (total, stop))
             if step == stop < total:
                 print(f"\n{console.STOPPED_EARLY.format(step=step, total=total)}", flush=True)
@@ -108,14 +112,20 @@ class Driver:
         self._phases.add("total_step_time", time.perf_counter() - start)
         seconds = self._phases.take()
         console.results(metrics, validated, seconds)
-        self._writer.write(step, "train", metrics)
+        refit = {name: value for name, value in metrics.items() if name.startswith("refit/")}
+        self._writer.write(
+            step, "refit", {name.removeprefix("refit/"): value for name, value in refit.items()}
+        )
+        self._writer.write(step, "train", {name: metrics[name] for name in metrics.keys() - refit.keys()})
         self._writer.write(step, "validation", validated)
         self._writer.write(step, "timing/train", seconds)
 
     def _save(self, step: int) -> None:
+        self._faults.before_save()
         folder = store.save(
             find.folder_of(self._config), step, self._parts(), self._identity, self._config.checkpoint.keep
         )
+        self._faults.checkpoint(folder)
         self._faults.saved(self._algorithm.policy.weights())
         print(console.SAVED.format(folder=folder, step=step), flush=True)
 

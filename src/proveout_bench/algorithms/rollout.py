@@ -40,24 +40,29 @@ def build_actors(config: RunConfig, phases: Phases) -> Actors:
     task: Task = registry.load(registry.TASKS, config.task.name)(config.task)
     with phases.phase("policy_init_time_s", "Setting up model and training..."):
         model, tokenizer = models.load(config)
+        forked = (
+            _engine(config, model, tokenizer)
+            if config.rollout.engine in registry.FORKED and ranks.first()
+            else None
+        )
         model = model.to(config.runtime.device)
-        policy: PolicyBackend = registry.load(registry.BACKENDS, config.backend)(config, model)
+        policy: PolicyBackend = registry.load(registry.BACKENDS, config.backend)(
+            config, Faults(config.fault).policy_model(model)
+        )
     with phases.phase("generation_init_time_s", f"Setting up generation ({config.rollout.engine})..."):
-        generator = _generator(config, policy, model, tokenizer)
+        generator: Generator | None = None
+        if config.rollout.engine == registry.BY_POLICY:
+            generator = policy.generator(tokenizer)
+        elif ranks.first():
+            generator = forked or _engine(config, model, tokenizer)
+        if generator is None or (ranks.world() > 1 and config.rollout.engine != registry.BY_POLICY):
+            generator = SharedGenerator(generator)
     return Actors(policy, generator, task, tokenizer, model)
 
 
-def _generator(
-    config: RunConfig, policy: PolicyBackend, model: torch.nn.Module, tokenizer: Tokenizer
-) -> Generator:
-    engine = registry.load(registry.ENGINES, config.rollout.engine)
-    if config.rollout.engine == registry.BY_POLICY:
-        by_policy: Generator = engine(config.rollout, policy, tokenizer, config.seed)
-        return by_policy
-    inner: Generator | None = None
-    if ranks.first():
-        inner = engine(config.rollout, model, tokenizer, config.seed)
-    return inner if inner is not None and ranks.world() == 1 else SharedGenerator(inner)
+def _engine(config: RunConfig, model: torch.nn.Module, tokenizer: Tokenizer) -> Generator:
+    generator: Generator = registry.load(registry.ENGINES, config.rollout.engine)(config, model, tokenizer)
+    return generator
 
 
 class Prompts:

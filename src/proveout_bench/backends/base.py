@@ -11,15 +11,21 @@ from torch import Tensor
 
 from proveout_bench.batch import Batch
 from proveout_bench.checkpoint.store import Part
+from proveout_bench.generation.base import Generator
+from proveout_bench.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
 class Update:
-    """One optimizer step: gradient norm before clipping, learning rate used, whether weights were changed."""
+    """One optimizer step: gradient norm before clipping, learning rate used, whether weights were changed.
+
+    ``leftover``: the gradient norm before the backward pass, which must be 0.
+    """
 
     grad_norm: float
     lr: float
     applied: bool
+    leftover: float = 0.0
 
 
 class PolicyBackend(Protocol):
@@ -52,12 +58,20 @@ class PolicyBackend(Protocol):
         """All weights under their Hugging Face names, for a refit or an export."""
         ...
 
+    def generator(self, tokenizer: Tokenizer) -> Generator:
+        """A generator that samples with the policy itself (``rollout.engine=policy``): nothing is copied or sent."""
+        ...
+
     def mark(self) -> None:
         """Remember the trainable weights as they are now."""
         ...
 
     def moved(self) -> float:
         """L2 norm of the change of the trainable weights since ``mark``."""
+        ...
+
+    def unmoved(self) -> int:
+        """Number of trainable tensors that are as they were at ``mark``, bit for bit."""
         ...
 
     def parts(self) -> Mapping[str, Part]:

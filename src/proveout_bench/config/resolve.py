@@ -13,17 +13,8 @@ from proveout_bench.config.model_dir import check_model_dir
 from proveout_bench.config.overrides import apply
 from proveout_bench.config.schema import GrpoConfig, InitModelConfig, RunConfig, SftConfig, TinyModel
 from proveout_bench.errors import ConfigError
-from proveout_bench.registry import (
-    BACKENDS,
-    BY_POLICY,
-    CONFIGS,
-    ENGINES,
-    LIMITS,
-    SAMPLING,
-    TASKS,
-    load,
-    nearest_name,
-)
+from proveout_bench.faults.names import NAMES
+from proveout_bench.registry import BACKENDS, CONFIGS, ENGINES, LIMITS, TASKS, load, nearest_name
 
 TENSORBOARD = "tensorboard"
 
@@ -41,6 +32,7 @@ def resolve(words: Iterable[str], algorithm: str = "grpo") -> Any:
         ("task.name", config.task.name, TASKS),
         ("backend", config.backend, BACKENDS),
         ("rollout.engine", config.rollout.engine, ENGINES),
+        ("fault.inject", config.fault.inject, ("", *NAMES)),
     ):
         if name not in known:
             raise ConfigError(
@@ -86,11 +78,6 @@ def as_dict(config: RunConfig) -> dict[str, Any]:
 
 def _check_combination(config: RunConfig) -> None:
     _check_shape(config.tiny)
-    if config.rollout.engine == BY_POLICY and config.backend not in SAMPLING:
-        raise ConfigError(
-            f"rollout.engine={BY_POLICY}: backend {config.backend} does not sample by itself; "
-            f"backends that do: {', '.join(SAMPLING)}"
-        )
     if config.lora.rank and not config.lora.targets.strip(", "):
         raise ConfigError("lora.targets is empty; name the ends of the module names that get an adapter")
     if isinstance(config, GrpoConfig):

@@ -14,6 +14,7 @@ from proveout_bench.checkpoint.state import TorchRandom
 from proveout_bench.checkpoint.store import Stateful
 from proveout_bench.config.schema import Rollout
 from proveout_bench.forward import token_logprobs
+from proveout_bench.refit.report import RefitReport
 from proveout_bench.tokenizer import Tokenizer
 
 
@@ -34,6 +35,10 @@ class PolicyGenerator:
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Nothing: the policy's weights are the ones that sample."""
+
+    def refit(self) -> RefitReport:
+        """Nothing was sent."""
+        return RefitReport()
 
     def generate(self, prompts: list[list[int]]) -> Batch:
         """Sample up to ``max_new_tokens`` tokens a prompt, each from a forward pass over all that came before."""

@@ -11,6 +11,7 @@ from proveout_bench import ranks
 from proveout_bench.batch import Batch
 from proveout_bench.checkpoint.store import Stateful
 from proveout_bench.generation.base import Generator
+from proveout_bench.refit.report import RefitReport
 
 
 class SharedGenerator:
@@ -30,6 +31,10 @@ class SharedGenerator:
         """Rank 0's responses, on all ranks."""
         batch: Batch = ranks.shared(self._inner.generate(prompts) if self._inner else None)
         return batch
+
+    def refit(self) -> RefitReport:
+        """What rank 0's last ``load_weights`` did."""
+        return self._inner.refit() if self._inner is not None else RefitReport()
 
     def reseed(self, seed: int) -> None:
         """Start the sampling anew."""

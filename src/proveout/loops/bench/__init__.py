@@ -101,7 +101,13 @@ def _step(row: Row, context: LoopContext) -> Step:
         ),
         metrics=(Source(format="tensorboard", path="tensorboard"),),
         config=Source(format="json", path="config.json"),
-        criteria=(Criterion(kind="checks", params={"expressions": row.expressions}), *row.criteria),
+        criteria=(
+            *(
+                Criterion(kind="checks", params={"expressions": expressions, "boundary": boundary})
+                for boundary, expressions in row.expressions.items()
+            ),
+            *row.criteria,
+        ),
         limitations=LIMITATIONS,
         needs=row.needs,
     )

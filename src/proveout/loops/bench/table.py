@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -29,7 +28,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     needs: tuple[str, ...] = ()
     settings: dict[str, Any] = {}
     stops_after: int | None = None
-    checks: tuple[Any, ...] = ()
+    checks: tuple[dict[str, tuple[str, ...]], ...] = ()
     criteria: tuple[Criterion, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
 
@@ -39,9 +38,13 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         return f"{NAME}-L{self.level}-{self.name}"
 
     @property
-    def expressions(self) -> list[str]:
-        """All checks, in one list."""
-        return list(_flat(self.checks))
+    def expressions(self) -> dict[str, list[str]]:
+        """All checks, by the boundary that is at fault where one does not hold."""
+        found: dict[str, list[str]] = {}
+        for group in self.checks:
+            for boundary, expressions in group.items():
+                found.setdefault(boundary, []).extend(expressions)
+        return found
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,11 +84,3 @@ def rows_for(request: LevelRequest) -> tuple[Row, ...]:
 def _with_needs(ids: set[str]) -> set[str]:
     more = {need for row in table().steps if row.id in ids for need in row.needs}
     return ids if more <= ids else _with_needs(ids | more)
-
-
-def _flat(parts: Iterable[Any]) -> Iterator[str]:
-    for part in parts:
-        if isinstance(part, str):
-            yield part
-        else:
-            yield from _flat(part)

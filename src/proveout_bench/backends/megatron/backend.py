@@ -23,6 +23,9 @@ from proveout_bench.checkpoint.store import Part
 from proveout_bench.config.schema import RunConfig
 from proveout_bench.faults import Faults
 from proveout_bench.forward import response_logprobs
+from proveout_bench.generation.base import Generator
+from proveout_bench.generation.policy import PolicyGenerator
+from proveout_bench.tokenizer import Tokenizer
 from proveout_cpu.torch_cuda import on_cpu
 
 ADAPTER_FOLDER = "adapter"
@@ -47,6 +50,7 @@ class MegatronBackend:
         base = {name: weight.detach() for name, weight in model.named_parameters()}
         self._delivery = of_policy.Delivery(base) if self._built.lora else None
         self._count = self._optimizer.count()
+        self._marked: dict[str, Tensor] = {}
 
     def trainable_parameters(self) -> int:
         """Number of scalars that the optimizer may change, over all ranks."""
@@ -84,10 +88,21 @@ class MegatronBackend:
     def mark(self) -> None:
         """Copy the trainable weights."""
         self._optimizer.mark()
+        self._marked = {name: weight.detach().clone() for name, weight in self._trained.items()}
 
     def moved(self) -> float:
         """L2 norm over all trainable weights of all ranks."""
         return self._optimizer.moved()
+
+    def unmoved(self) -> int:
+        """Trainable tensors of all ranks without any change since ``mark``."""
+        return sum(
+            ranks.gathered(sum(torch.equal(w, self._marked[name]) for name, w in self._trained.items()))
+        )
+
+    def generator(self, tokenizer: Tokenizer) -> Generator:
+        """Samples with the Megatron model, adapters and all, on every rank."""
+        return PolicyGenerator(self._config.rollout, self, tokenizer, self._config.seed)
 
     def parts(self) -> dict[str, Part]:
         """``policy`` (with the optimizer, a folder of Megatron's) and ``scheduler``."""
@@ -131,7 +146,9 @@ class MegatronBackend:
     def _sent(self, named: Iterator[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
         """The weights on their way to the generator, where a fault may keep the adapters back."""
         base = self._delivery.base if self._delivery else {}
-        return ((name, self._faults.delivered(weight, base.get(name, weight))) for name, weight in named)
+        return (
+            (name, self._faults.delivered(weight, base.get(name, weight), name)) for name, weight in named
+        )
 
     @contextmanager
     def _at_start(self) -> Iterator[None]:
