@@ -15,6 +15,7 @@ from proveout_bench.backends.full import load_exported
 from proveout_bench.backends.megatron import weights as of_policy
 from proveout_bench.backends.megatron.build import build, start_folder
 from proveout_bench.backends.megatron.checkpoint import Schedule, Sharded
+from proveout_bench.backends.megatron.localize import first_differing
 from proveout_bench.backends.megatron.meeting import import_megatron, meet, report_imports
 from proveout_bench.backends.megatron.optimize import MegatronOptimizer
 from proveout_bench.backends.megatron.passes import Passes
@@ -63,6 +64,10 @@ class MegatronBackend:
     def logits(self, ids: Tensor) -> Tensor:
         """Logits of whole sequences, float32 [B, S, V], of the rank furthest from the first."""
         return self._passes.logits(ids)
+
+    def first_differing(self, original: torch.nn.Module, ids: Tensor) -> list[str]:
+        """The weights of the first place that computes something else than ``original``; none on several ranks."""
+        return first_differing(self._built, original, ids) if ranks.world() == 1 else []
 
     def next_logits(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Logits after the first ``lengths`` tokens of each row, float32 [B, V]."""
