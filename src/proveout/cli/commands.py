@@ -41,5 +41,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "typecheck": ("proveout.cli.typecheck", "Static typing with the checkout's own checker."),
     "impacted": ("proveout.cli.impacted", "List the tests that a change can reach, each with its reason."),
+    "faults": ("proveout.cli.faults", "Inject known faults into the bench loop: which would be caught?"),
     "triage": ("proveout.cli.triage", "Say which boundary failed from logs alone, and which line caused it."),
 }
