@@ -55,10 +55,8 @@ class RefitLog:
             away = (new.float() - first.to(new.dtype).float()).abs()
             change += float(moved.square().sum())
             original += float(away.square().sum())
-            largest, largest_original = (
-                max(largest, float(moved.max())),
-                max(largest_original, float(away.max())),
-            )
+            largest = _larger(largest, float(moved.max()))
+            largest_original = _larger(largest_original, float(away.max()))
             own.copy_(new.to(own.dtype))
         self._count += 1
         proof = {
@@ -81,6 +79,11 @@ class RefitLog:
                 f"transfer {self._count}: missing {missing[:3]}, unknown {extra[:3]}, wrong shape {wrong[:3]}"
             )
         return proof
+
+
+def _larger(one: float, other: float) -> float:
+    """The larger of two, NaN where either is."""
+    return other if other != other or other > one else one
 
 
 def write(proof: dict[str, Any]) -> None:

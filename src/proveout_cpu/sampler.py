@@ -92,8 +92,11 @@ def _batch(model: Any, requests: list[Request], length: int, new_tokens: int, pa
 
 def choose(logits: torch.Tensor, request: Request, generator: torch.Generator) -> tuple[int, float]:
     """One token of ``logits`` [vocabulary], and its log-probability; top-k and top-p as in nucleus sampling
-    (Holtzman et al., 2020)."""
+    (Holtzman et al., 2020). Of logits that are no distribution it is token 0 with a log-probability of NaN: engines
+    sample garbage then, and go on."""
     logprobs = torch.log_softmax(logits.float() / (request.temperature or 1.0), dim=-1)
+    if logprobs.isnan().any():
+        return 0, float("nan")
     if request.temperature == 0:
         token = int(logprobs.argmax())
         return token, float(logprobs[token])

@@ -290,13 +290,14 @@ def _fill(word: str, fields: dict[str, str]) -> str:
 
 
 def _environment(context: LoopContext, python: str) -> dict[str, str]:
+    """The checkouts before the wheels; their bytecode is kept elsewhere, so that nothing is written into them."""
     stacks = root(os.environ)
     roots = import_roots(context.checkouts, NAME)
     present = {module: place for module, place in roots.items() if Path(place, *module.split(".")).is_dir()}
     return {
         "PATH": f"{Path(python).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "PYTHONPATH": compose_pythonpath({**present, "proveout_cpu": str(platform_path(stacks))}),
-        "PYTHONPYCACHEPREFIX": str(stacks / "pycache"),
+        **({"PYTHONPYCACHEPREFIX": str(stacks / "pycache")} if present else {}),
         "PROVEOUT_EVIDENCE": ATTEMPT_DIR,
         "PROVEOUT_CPU_ANSWER_PROBE": "1",
         "VERL_PLATFORM": PLATFORM,
@@ -310,6 +311,7 @@ def _environment(context: LoopContext, python: str) -> dict[str, str]:
         "WANDB_MODE": "disabled",
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_DEDUP_LOGS": "0",
+        "RAY_prestart_worker_first_driver": "0",
         "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
     }
 
