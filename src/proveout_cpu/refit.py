@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -83,7 +84,7 @@ class RefitLog:
 
 def _larger(one: float, other: float) -> float:
     """The larger of two, NaN where either is."""
-    return other if other != other or other > one else one
+    return other if math.isnan(other) or other > one else one
 
 
 def write(proof: dict[str, Any]) -> None:

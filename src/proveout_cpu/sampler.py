@@ -2,7 +2,8 @@
 
 An engine answers requests in the batches in which they happen to arrive, and both the shared random generator and
 the shapes of its matrix products depend on them. Here every request has a generator of its own and every batch
-one of a few fixed shapes, so that two runs sample the same tokens however requests arrive.
+one of a few fixed shapes, so that two runs sample the same tokens however requests arrive, given that torch computes in
+one thread.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +16,9 @@ PAD = 0
 
 
 @pytest.fixture(scope="module")
-def model() -> Any:
+def model() -> Iterator[Any]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     config = transformers.Qwen2Config(
         vocab_size=97,
@@ -26,7 +29,8 @@ def model() -> Any:
         num_key_value_heads=2,
         max_position_embeddings=128,
     )
-    return transformers.Qwen2ForCausalLM(config).eval()
+    yield transformers.Qwen2ForCausalLM(config).eval()
+    torch.set_num_threads(threads)
 
 
 def requests(count: int) -> list[Request]:
