@@ -85,6 +85,13 @@ def test_stale_weights_in_generation_are_seen(tmp_path: Path) -> None:
     assert "is 0.4 at step 2, and at most 0.001 is right" in result.findings[0].what
 
 
+def test_a_policy_that_computes_otherwise_from_the_start_is_the_providers(tmp_path: Path) -> None:
+    result = judged(tmp_path, [transfer(1), transfer(2), transfer(3)], {1: 0.7, 2: 0.7})
+    assert ids(result) == ["policy"]
+    assert result.findings[0].boundary is Boundary.PROVIDER
+    assert f"{PROBS} is 0.7 at step 1" in result.findings[0].what
+
+
 @pytest.mark.parametrize(
     ("wrong", "found"),
     [

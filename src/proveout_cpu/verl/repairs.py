@@ -39,15 +39,17 @@ def one_backend(module: ModuleType) -> None:
     "Megatron's calls name CUDA devices in whichever thread Ray runs a method",
 )
 def cuda_means_cpu(module: ModuleType) -> None:
-    """In every thread of a training worker CUDA devices mean the CPU; the worker says what it imported."""
+    """In every thread of a training worker CUDA devices mean the CPU; the worker says what it imported and trains."""
     plain = expect(module, "TrainingWorker.reset", "self.engine.initialize()", parameters=("self",))
     torch_cuda.everywhere()
 
     def reset(self: Any) -> Any:
         try:
-            return plain(self)
+            done = plain(self)
         finally:
             say_imports()
+        say_trainable(self.engine)
+        return done
 
     reset.__dict__.update(plain.__dict__)
     reset.__name__ = plain.__name__
@@ -140,6 +142,16 @@ def say_imports() -> None:
         loaded = sys.modules.get(name)
         if loaded is not None:
             print(f"[import] worker {name} {getattr(loaded, '__file__', None) or ''}", flush=True)
+
+
+def say_trainable(engine: Any) -> None:
+    """One line of how many parameters an engine that has an optimizer trains."""
+    if getattr(engine, "optimizer", None) is not None:
+        sizes = [
+            (weight.numel(), weight.requires_grad) for part in engine.module for weight in part.parameters()
+        ]
+        trained = sum(count for count, yes in sizes if yes)
+        print(f"trainable parameters: {trained:,} of {sum(count for count, _ in sizes):,}", flush=True)
 
 
 REPAIRS: tuple[Repair, ...] = (

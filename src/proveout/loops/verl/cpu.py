@@ -22,6 +22,7 @@ from proveout.loops.verl.cpu_command import (
     family,
     of_model,
     own_model,
+    planned,
     python,
 )
 from proveout.loops.verl.cpu_table import Variant, choose, table
@@ -115,7 +116,7 @@ def _step(variant: Variant, context: LoopContext) -> Step:
         claim=f"{variant.claim} (platform cpu)",
         command=command(variant, context),
         resources=Resources(minutes=variant.minutes, timeout_minutes=TIMEOUT_MINUTES),
-        planned_steps=variant.steps,
+        planned_steps=planned(variant, context),
         artifacts=(
             Artifact(path="refit.jsonl", what="record of each transfer of weights to generation"),
             *(

@@ -16,6 +16,7 @@ from proveout.stacks.place import installed, root
 from proveout.stacks.shipped import platform_path
 
 NAME, STACK, PLATFORM, STARTER = "verl", "verl-cpu", "cpu", "proveout_cpu.verl.start"
+TOTAL = "trainer.total_training_steps"
 FAMILIES = ("qwen2", "qwen3", "llama", "qwen3-moe")
 ENGINES = ("actor_rollout_ref.actor.megatron", "actor_rollout_ref.ref.megatron", "critic.megatron")
 
@@ -51,7 +52,7 @@ def words_of(variant: Variant, context: LoopContext, model: str, assets: str) ->
     fields = {"assets": assets, "model": model, "seed": str(context.seed + 1), "gpus": str(variant.gpus)}
     words = [_fill(word, fields) for word in _words(variant)]
     words += [
-        f"trainer.total_training_steps={variant.steps}",
+        f"{TOTAL}={variant.steps}",
         f"trainer.default_local_dir={checkpoints(variant)}",
         f"hydra.run.dir={ATTEMPT_DIR}/hydra",
     ]
@@ -59,6 +60,12 @@ def words_of(variant: Variant, context: LoopContext, model: str, assets: str) ->
         saved = f"{_shared(variant.level, variant.from_.variant)}/global_step_{variant.from_.step}"
         words += ["trainer.resume_mode=resume_path", f"trainer.resume_from_path={saved}"]
     return (*words, *context.overrides)
+
+
+def planned(variant: Variant, context: LoopContext) -> int:
+    """The last step, as the variant says it or the user's last word on it."""
+    said = [word.partition("=")[2] for word in context.overrides if word.lstrip("+").startswith(f"{TOTAL}=")]
+    return int(said[-1]) if said and said[-1].isdecimal() else variant.steps
 
 
 def checkpoints(variant: Variant) -> str:
