@@ -32,6 +32,8 @@ OPTIONS = {
     "platform": "cpu",
     "python": "interpreter in place of stack verl-cpu's",
     "family": "of the tiny model",
+    "modules": "further modules for VERL_USE_EXTERNAL_MODULES, separated by commas",
+    "pythonpath": "what stands on the workers' PYTHONPATH after the checkouts",
 }
 TIMEOUT_MINUTES = 30.0
 CONFIG_NAME = "ppo_trainer"

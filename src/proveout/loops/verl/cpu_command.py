@@ -16,6 +16,7 @@ from proveout.stacks.place import installed, root
 from proveout.stacks.shipped import platform_path
 
 NAME, STACK, PLATFORM, STARTER = "verl", "verl-cpu", "cpu", "proveout_cpu.verl.start"
+PLUGIN = "proveout_cpu.verl.plugin"
 TOTAL = "trainer.total_training_steps"
 FAMILIES = ("qwen2", "qwen3", "llama", "qwen3-moe")
 ENGINES = ("actor_rollout_ref.actor.megatron", "actor_rollout_ref.ref.megatron", "critic.megatron")
@@ -104,12 +105,14 @@ def _environment(context: LoopContext, interpreter: str) -> dict[str, str]:
     present = {module: place for module, place in roots.items() if Path(place, *module.split(".")).is_dir()}
     return {
         "PATH": f"{Path(interpreter).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
-        "PYTHONPATH": compose_pythonpath({**present, "proveout_cpu": str(platform_path(stacks))}),
+        "PYTHONPATH": compose_pythonpath(
+            {**present, "proveout_cpu": str(platform_path(stacks))}, context.options.get("pythonpath", "")
+        ),
         **({"PYTHONPYCACHEPREFIX": str(stacks / "pycache")} if present else {}),
         "PROVEOUT_EVIDENCE": ATTEMPT_DIR,
         "PROVEOUT_CPU_ANSWER_PROBE": "1",
         "VERL_PLATFORM": PLATFORM,
-        "VERL_USE_EXTERNAL_MODULES": "proveout_cpu.verl.plugin",
+        "VERL_USE_EXTERNAL_MODULES": ",".join(filter(None, (PLUGIN, context.options.get("modules")))),
         "VERL_ENGINE_DEVICE": "cuda",
         "TORCHDYNAMO_DISABLE": "1",
         "TORCH_COMPILE_DISABLE": "1",
