@@ -63,8 +63,8 @@ def check(context: LoopContext) -> tuple[Finding, ...]:
     for word in context.overrides:
         if isinstance(problem := parse(word), Problem):
             raise UsageError(problem.what, where=word, remedy=problem.remedy)
-    python(context)
     family(context, "")
+    python(context)
     return ()
 
 

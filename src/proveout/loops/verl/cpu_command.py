@@ -17,6 +17,8 @@ from proveout.stacks.shipped import platform_path
 
 NAME, STACK, PLATFORM, STARTER = "verl", "verl-cpu", "cpu", "proveout_cpu.verl.start"
 PLUGIN = "proveout_cpu.verl.plugin"
+WRAPPER = {"VERL_USE_UV": "0", "ENGINE": "hf", "USE_REMOVE_PADDING": "True", "SKIP_SAVE_HF_MODEL": "1"}
+"""Variables of verl's wrapper that differ from those of a run on GPUs."""
 TOTAL = "trainer.total_training_steps"
 FAMILIES = ("qwen2", "qwen3", "llama", "qwen3-moe")
 ENGINES = ("actor_rollout_ref.actor.megatron", "actor_rollout_ref.ref.megatron", "critic.megatron")
@@ -34,10 +36,7 @@ def command(variant: Variant, context: LoopContext) -> Command:
     env = _environment(context, interpreter)
     program: tuple[str, ...] = (interpreter, "-W", "ignore", "-m", "verl.trainer.main_ppo")
     if script := wrapper(context):
-        program, env = (
-            ("bash", script),
-            env | {"VERL_USE_UV": "0", "ENGINE": "hf", "NUM_GPUS": str(variant.gpus)},
-        )
+        program, env = ("bash", script), {**env, **gpu_table().base, **WRAPPER, "NUM_GPUS": str(variant.gpus)}
     words = words_of(variant, context, mine or f"{assets}/model", assets)
     return Command(argv=(*start, *program, *words), env=env, unset=("RAY_ADDRESS",))
 
