@@ -123,6 +123,33 @@ def no_distributed_optimizer(module: ModuleType) -> None:
         setattr(manager, name, _refusing(expect(manager, name, parameters=("self", "local_path"))))
 
 
+@repair(
+    "verl.utils.checkpoint.megatron_checkpoint_manager",
+    "verl/utils/checkpoint/megatron_checkpoint_manager.py",
+    "lays out the optimizer's state along the model's shards after loading the weights has put tensors in their place",
+)
+def fresh_layout(module: ModuleType) -> None:
+    """At loading, the optimizer is laid out along shards of its own making; without a distributed optimizer verl
+    stops there ("Param id 0 does not match any model sharded param")."""
+    manager = expect(module, "MegatronCheckpointManager")
+    expect(manager, "_build_model_sharded_state_dict", parameters=("self", "metadata"))
+    plain = expect(
+        manager,
+        "_build_optimizer_state_dict",
+        parameters=("self", "model_sharded_state_dict", "metadata", "is_loading"),
+    )
+
+    def build(self: Any, shards: dict[str, Any], metadata: dict[str, Any], is_loading: bool = False) -> Any:
+        return plain(
+            self,
+            self._build_model_sharded_state_dict(metadata) if is_loading else shards,
+            metadata,
+            is_loading,
+        )
+
+    manager._build_optimizer_state_dict = build
+
+
 def _refusing(plain: Any) -> Any:
     @functools.wraps(plain)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -161,4 +188,5 @@ REPAIRS: tuple[Repair, ...] = (
     seed_megatron,
     one_memory,
     no_distributed_optimizer,
+    fresh_layout,
 )
