@@ -49,7 +49,13 @@ def wrapper(context: LoopContext) -> str:
 
 def words_of(variant: Variant, context: LoopContext, model: str, assets: str) -> tuple[str, ...]:
     """The overrides of verl's configuration, the user's last."""
-    fields = {"assets": assets, "model": model, "seed": str(context.seed + 1), "gpus": str(variant.gpus)}
+    fields = {
+        "assets": assets,
+        "model": model,
+        "platform": str(platform_path(root(os.environ))),
+        "seed": str(context.seed + 1),
+        "gpus": str(variant.gpus),
+    }
     words = [_fill(word, fields) for word in _words(variant)]
     words += [
         f"{TOTAL}={variant.steps}",
@@ -86,7 +92,8 @@ def _words(variant: Variant) -> Iterator[str]:
     yield from shared.base
     yield from shared.critic if variant.critic else ()
     for engine in ENGINES[: 3 if variant.critic else 2]:
-        yield from (word.replace("{engine}", engine) for word in shared.engine)
+        more = shared.experts if variant.experts else ()
+        yield from (word.replace("{engine}", engine) for word in (*shared.engine, *more))
         yield from (f"{engine}.{size}={value}" for size, value in variant.sizes.items())
     yield from variant.words
 

@@ -37,6 +37,7 @@ class Variant(
     critic: bool = False
     peft: bool = True
     signal: bool = False
+    experts: bool = False
     gpus: int = 1
     family: str = ""
     sizes: dict[str, int] = {}
@@ -55,6 +56,7 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     base: tuple[str, ...]
     critic: tuple[str, ...]
     engine: tuple[str, ...]
+    experts: tuple[str, ...]
     agreement: tuple[dict[str, Any], ...]
     variants: tuple[Variant, ...]
 
