@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -28,7 +29,7 @@ def test_no_token_sees_another_sequence_or_what_comes_after_it(padded: bool, bat
 
     assert out.shape == ((tokens, 1, heads * size) if batched else (tokens, heads * size))
     edges = [0, 4, 8] if padded else [0, 3, 7]
-    for start, end in zip(edges[:-1], edges[1:], strict=True):
+    for start, end in pairwise(edges):
         for place in range(start, end):
             for head in range(heads):
                 seen = slice(start, place + 1)
