@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,11 @@ from tests.stack import python_of
 pytestmark = [pytest.mark.real, pytest.mark.stack("verl-cpu")]
 CPU = ("run", "--loop", "verl", "--platform", "cpu", "--json")
 SERIES = ("actor/loss", "actor/grad_norm", "critic/rewards/mean", "response_length/mean")
+
+
+long = pytest.mark.skipif(
+    os.environ.get("PROVEOUT_TEST_STACKS") != "1", reason="several runs of minutes: make test-stacks"
+)
 
 
 def run(proveout: Callable[..., Answer], *words: str) -> dict[str, Any]:
@@ -43,6 +49,7 @@ def test_level_0_passes_with_weights_that_are_right_and_moved(
     assert transfers[0]["largest_from_original"] == 0.0 < transfers[1]["change"]
 
 
+@long
 def test_two_runs_of_one_seed_have_the_same_rewards_and_losses_and_another_seed_has_others(
     proveout: Callable[..., Answer], tmp_path: Path
 ) -> None:
@@ -56,6 +63,7 @@ def test_two_runs_of_one_seed_have_the_same_rewards_and_losses_and_another_seed_
     assert one["actor/loss"] != pytest.approx(other["actor/loss"], rel=1e-2)
 
 
+@long
 def test_save_resume_sizes_and_learning_pass(proveout: Callable[..., Answer]) -> None:
     report = run(proveout, "--level", "1,2,5")
     assert {step["verdict"] for step in report["steps"]} <= {"Pass", "Skipped"}
