@@ -26,6 +26,29 @@ class RefitError(RuntimeError):
     """A transfer that leaves the generation model other than the policy: names that it does not know, or lacks."""
 
 
+def as_in_checkpoint(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The weights of a transformers model under the names that its checkpoint has, sharing their memory.
+
+    transformers (5 and later) holds the experts of a layer in two tensors, ``experts.gate_up_proj`` [experts,
+    2 * intermediate, hidden] and ``experts.down_proj`` [experts, hidden, intermediate]; a checkpoint holds each
+    expert's matrices by themselves.
+    """
+    found: dict[str, torch.Tensor] = {}
+    for name, tensor in weights.items():
+        place, _, kind = name.rpartition(".")
+        if not place.endswith(".experts") or tensor.dim() != 3:
+            found[name] = tensor
+        elif kind == "gate_up_proj":
+            half = tensor.shape[1] // 2
+            for number, expert in enumerate(tensor):
+                found[f"{place}.{number}.gate_proj.weight"] = expert[:half]
+                found[f"{place}.{number}.up_proj.weight"] = expert[half:]
+        else:
+            for number, expert in enumerate(tensor):
+                found[f"{place}.{number}.{kind}.weight"] = expert
+    return found
+
+
 class RefitLog:
     """Keeps the original weights of a generation model, and proves each transfer into it.
 

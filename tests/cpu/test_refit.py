@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from proveout_cpu.refit import FILE, VARIABLE, RefitError, RefitLog  # noqa: E402
+from proveout_cpu.refit import FILE, VARIABLE, RefitError, RefitLog, as_in_checkpoint  # noqa: E402
 
 
 @pytest.fixture
@@ -70,3 +70,30 @@ def test_not_finite_weights_are_seen(evidence: Path) -> None:
     RefitLog(own, [], "r").take({"w": torch.tensor([float("nan"), 1.0])}, 0)
     proof = read(evidence)[0]
     assert all(proof[key] != proof[key] for key in ("change", "largest_change", "largest_from_original"))
+
+
+def test_the_experts_of_a_model_have_the_names_and_weights_of_its_checkpoint(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    safetensors = pytest.importorskip("safetensors.torch")
+    config = transformers.Qwen3MoeConfig(
+        vocab_size=40,
+        hidden_size=16,
+        intermediate_size=32,
+        moe_intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        head_dim=8,
+        num_experts=3,
+        num_experts_per_tok=2,
+        decoder_sparse_step=1,
+        tie_word_embeddings=False,
+    )
+    model = transformers.Qwen3MoeForCausalLM(config)
+    model.save_pretrained(tmp_path)
+    saved = safetensors.load_file(str(tmp_path / "model.safetensors"))
+    own = as_in_checkpoint(model.state_dict())
+    assert own.keys() == saved.keys()
+    assert all(torch.equal(own[name], saved[name]) for name in saved)
+    own["model.layers.0.mlp.experts.2.up_proj.weight"].zero_()
+    assert not model.model.layers[0].mlp.experts.gate_up_proj[2, 8:].any()
