@@ -25,6 +25,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "One functional script of NeMo-RL, judged, its checks printed.",
     ),
     "assets": ("proveout.cli.assets", "Prepare test assets once, and reuse them by content."),
+    "stack": (
+        "proveout.cli.stack",
+        "Environments in which real stacks run on a CPU: install, list, check, remove.",
+    ),
     "isolate": (
         "proveout.cli.isolate",
         "Re-run a failed step with one thing changed, to find what the failure needs.",

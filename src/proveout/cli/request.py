@@ -40,6 +40,7 @@ _OPTIONS = (
     click.option(
         "--gpus", default=0, type=click.IntRange(0), help="GPUs at hand; steps that need more are skipped."
     ),
+    click.option("--platform", help="Run real stacks on this platform: cpu, for loops verl and nemo-rl."),
     click.option("--seed", default=0, type=int, show_default=True),
     click.option(
         "--set", "settings", multiple=True, metavar="[LOOP:]NAME=VALUE", help="An option of the loop."
@@ -73,8 +74,22 @@ def plan_request(asked: dict[str, Any], paths: tuple[str, ...], overrides: tuple
         levels=parse_choices(asked["levels"], "--level"),
         add=parse_choices(asked["add"], "--add"),
         overrides=overrides,
-        options=_settings(asked["settings"], asked["loops"] or tuple(checkouts)),
+        options=_on_platform(
+            asked["platform"],
+            _settings(asked["settings"], asked["loops"] or tuple(checkouts)),
+            asked["loops"] or tuple(checkouts),
+        ),
     )
+
+
+def _on_platform(
+    platform: str | None, settings: dict[str, dict[str, str]], loops: tuple[str, ...]
+) -> dict[str, dict[str, str]]:
+    """The settings with the platform for every loop that runs a real stack on one."""
+    real = [name for name in loops if name in ("nemo-rl", "verl")]
+    if platform and not real:
+        raise UsageError("no loop of the plan runs on a platform", where="--platform", remedy="--loop verl")
+    return settings | {name: {**settings.get(name, {}), "platform": platform} for name in real if platform}
 
 
 def located(asked: dict[str, Any]) -> dict[str, str]:

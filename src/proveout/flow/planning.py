@@ -139,7 +139,8 @@ def make_plan(request: PlanRequest) -> Planned:
 def _loops(request: PlanRequest) -> tuple[str, ...]:
     for name in request.loops:
         loops.get(name)
-        if name in WITH_CHECKOUT and name not in request.checkouts:
+        on_platform = bool(request.options.get(name, {}).get("platform"))
+        if name in WITH_CHECKOUT and name not in request.checkouts and not on_platform:
             raise UsageError(
                 f"loop {name} needs a {name} checkout",
                 remedy=f"give --{name} PATH or set {WITH_CHECKOUT[name]}",
@@ -218,7 +219,9 @@ def _requests(request: PlanRequest, names: tuple[str, ...], reading: Reading) ->
         for item in as_requests(ask for ask in reading.asks if ask.loop in names):
             gathered[item.loop, item.level, item.variant] = item
         for name in names:
-            if name not in WITH_CHECKOUT:
+            if name not in WITH_CHECKOUT or (
+                name not in request.checkouts and "bridge" not in request.checkouts
+            ):
                 for level in loops.get(name).default_levels:
                     gathered[name, level, "default"] = LevelRequest(
                         loop=name, level=level, requested=True, reason="a default level of this loop"

@@ -18,6 +18,7 @@ from proveout.judge.criteria.fresh_import import fresh_import
 from proveout.judge.criteria.learning_signal import learning_signal
 from proveout.judge.criteria.log import log
 from proveout.judge.criteria.provenance import provenance
+from proveout.judge.criteria.refit_proof import refit_proof
 from proveout.judge.criteria.refit_timing import refit_timing
 from proveout.judge.criteria.resume_files import resume_files
 from proveout.judge.criteria.resume_parity import resume_parity
@@ -42,6 +43,7 @@ CRITERIA: dict[str, CriterionFunction] = {
     "log": log,
     "tests": tests,
     "fresh_import": fresh_import,
+    "refit_proof": refit_proof,
     "refit_timing": refit_timing,
     "provenance": provenance,
     "baseline": baseline,

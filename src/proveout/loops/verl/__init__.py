@@ -45,11 +45,14 @@ class Verl:
         """What a reader must know of the wrapper. Raises UsageError without a verl checkout, or for an
         unknown option, wrapper variable, or an override that is none."""
         from proveout.domain.config.overrides import Problem, parse
+        from proveout.loops.verl import cpu
         from proveout.loops.verl.steps import check_options
         from proveout.loops.verl.variants import table
         from proveout.loops.verl.verify import wrapper_findings
         from proveout.loops.verl.wrapper import read_wrapper
 
+        if cpu.wanted(context):
+            return cpu.check(context)
         tree = self._checkout(context)
         for word in context.overrides:
             if isinstance(problem := parse(word), Problem):
@@ -60,16 +63,22 @@ class Verl:
 
     def steps(self, request: LevelRequest, context: LoopContext) -> tuple[Step, ...]:
         """The variants that the request means, those that another one needs first."""
+        from proveout.loops.verl import cpu
         from proveout.loops.verl.steps import build
         from proveout.loops.verl.variants import choose
 
+        if cpu.wanted(context):
+            return cpu.steps(request, context)
         tree = self._checkout(context)
         return tuple(build(variant, context, tree) for variant in choose(request.level, request.variant))
 
     def verify(self, step: Step, context: LoopContext) -> tuple[Finding, ...]:
         """What in ``step`` this checkout would reject or ignore."""
+        from proveout.loops.verl import cpu
         from proveout.loops.verl.verify import verify
 
+        if cpu.wanted(context):
+            return ()
         return verify(step, context, self._checkout(context))
 
     def _checkout(self, context: LoopContext) -> Tree:

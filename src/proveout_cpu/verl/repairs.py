@@ -1,0 +1,99 @@
+"""Repairs of verl itself: what stands in the way of a worker without an accelerator."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from proveout_cpu import torch_cuda
+from proveout_cpu.repair import Repair, expect, rebind, repair
+
+
+@repair(
+    "verl.utils.distributed",
+    "verl/utils/distributed.py",
+    "names gloo for the CPU twice where the device is the CPU, which torch refuses",
+)
+def one_backend(module: ModuleType) -> None:
+    """The process group's backend is gloo."""
+    plain = expect(
+        module,
+        "initialize_global_process_group_ray",
+        'f"cpu:gloo,{get_device_name()}:{get_nccl_backend()}"',
+        parameters=("timeout_second", "backend"),
+    )
+
+    def initialize(timeout_second: Any = None, backend: Any = None) -> Any:
+        return plain(timeout_second, backend or "cpu:gloo")
+
+    rebind(module, "initialize_global_process_group_ray", initialize)
+
+
+@repair(
+    "verl.workers.engine_workers",
+    "verl/workers/engine_workers.py",
+    "Megatron's calls name CUDA devices in whichever thread Ray runs a method",
+)
+def cuda_means_cpu(module: ModuleType) -> None:
+    """In every thread of a training worker CUDA devices mean the CPU; the worker says what it imported."""
+    plain = expect(module, "TrainingWorker.reset", "self.engine.initialize()", parameters=("self",))
+    torch_cuda.everywhere()
+
+    def reset(self: Any) -> Any:
+        try:
+            return plain(self)
+        finally:
+            say_imports()
+
+    reset.__dict__.update(plain.__dict__)
+    reset.__name__ = plain.__name__
+    module.TrainingWorker.reset = reset
+
+
+@repair(
+    "verl.workers.engine.megatron.utils",
+    "verl/workers/engine/megatron/utils.py",
+    "seeds Megatron's generators only where a GPU is there",
+)
+def seed_megatron(module: ModuleType) -> None:
+    """Megatron's tracker of random states is seeded, as on a GPU; nothing to do where it always is."""
+    expect(module, "set_random_seed", "model_parallel_cuda_manual_seed(seed)", parameters=("seed",))
+    if hasattr(module, "is_cuda_available"):
+        module.is_cuda_available = True
+
+
+@repair(
+    "verl.workers.config.engine",
+    "verl/workers/config/engine.py",
+    "takes half precision alone, which a CPU computes slowly and too coarsely to compare weights exactly",
+)
+def full_precision(module: ModuleType) -> None:
+    """``megatron.dtype=float32`` is taken too; verl's optimizer and model code know it."""
+    plain = expect(
+        module,
+        "McoreEngineConfig.__post_init__",
+        'self.dtype in ["bfloat16", "float16"]',
+        parameters=("self",),
+    )
+
+    def post_init(self: Any) -> None:
+        if self.dtype != "float32":
+            plain(self)
+            return
+        self.__dict__["dtype"] = "bfloat16"
+        plain(self)
+        self.__dict__["dtype"] = "float32"
+
+    module.McoreEngineConfig.__post_init__ = post_init
+
+
+def say_imports() -> None:
+    """One line for each part of the stack that this worker imported, and where from."""
+    for name in ("megatron.bridge", "megatron.core", "verl"):
+        loaded = sys.modules.get(name)
+        if loaded is not None:
+            print(f"[import] worker {name} {getattr(loaded, '__file__', None) or ''}", flush=True)
+
+
+REPAIRS: tuple[Repair, ...] = (one_backend, full_precision, cuda_means_cpu, seed_megatron)
