@@ -14,7 +14,7 @@ OBJECT_STORE = 1 << 30
 
 
 @repair("ray", "nemo_rl/distributed/virtual_cluster.py", "the cluster has as many GPUs as the machine")
-def logical_gpus(module: ModuleType) -> None:
+def logical_gpus(module: Any) -> None:
     """A local cluster gets GPUs that are numbers only; a cluster of somebody else's is never joined."""
     start = expect(module, "init")
 

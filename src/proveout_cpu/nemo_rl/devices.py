@@ -79,7 +79,7 @@ def _gloo(torch: ModuleType) -> None:
         named.pop("device_id", None)
         return start(backend(named.pop("backend", name)), *args, **named)
 
-    def new_group(  # noqa: PLR0917 - as torch has them
+    def new_group(
         ranks: Any = None,
         timeout: Any = None,
         backend_: Any = None,
@@ -101,7 +101,9 @@ def _gloo(torch: ModuleType) -> None:
     record("gloo", "nemo_rl/models/megatron/setup.py", "processes meet through NCCL")
 
 
-@repair("nemo_rl.utils.nvml", "nemo_rl/utils/nvml.py", "asks NVML which GPU this is and how much of it is free")
+@repair(
+    "nemo_rl.utils.nvml", "nemo_rl/utils/nvml.py", "asks NVML which GPU this is and how much of it is free"
+)
 def nvml(module: ModuleType) -> None:
     """A made-up identity for each device of this run, and a fixed size for the transfer buffer."""
     expect(module, "get_device_uuid", "nvmlDeviceGetUUID", parameters=("device_idx",))

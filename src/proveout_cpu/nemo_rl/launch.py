@@ -1,5 +1,9 @@
 """``python -m proveout_cpu.nemo_rl.launch --attempt DIR --place DIR [--tiny] [--gpus N] -- COMMAND...``
 
+``--resume CHECKPOINT INTO`` puts a copy of one checkpoint where the run looks for its newest first.
+
+``--resume CHECKPOINT INTO`` puts a copy of one checkpoint where the run looks for its newest first.
+
 Runs one of NeMo-RL's own commands on the CPU: with a tiny model and data in PLACE (made once, then reused), with a
 ``uv`` that starts the stack's own interpreter, in a Ray cluster of its own below a short path.
 """
@@ -8,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -44,14 +49,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--gpus", type=int, default=2)
+    parser.add_argument("--resume", type=Path, nargs=2, metavar=("CHECKPOINT", "INTO"))
     parser.add_argument("command", nargs="+")
     asked = parser.parse_args(arguments)
     if Path("/dev/nvidiactl").exists():
         print("Error: this machine has a GPU: run NeMo-RL on it, not on the CPU platform", file=sys.stderr)
         return GPU_THERE
     if asked.tiny:
-        make_model(asked.place / "model", asked.seed)
+        make_model(asked.place / f"model-{asked.seed}", asked.seed)
     make_data(asked.place / "sums.jsonl")
+    if asked.resume:
+        take(*asked.resume)
     with tempfile.TemporaryDirectory(prefix="proveout-", dir="/tmp", ignore_cleanup_errors=True) as short:
         env = environment(asked.attempt, Path(short), asked.gpus)
         print(f"proveout_cpu: NeMo-RL with {asked.gpus} logical GPUs, python {sys.executable}", flush=True)
@@ -70,13 +78,22 @@ def environment(attempt: Path, short: Path, gpus: int) -> dict[str, str]:
         GPUS: str(gpus),
         "PROVEOUT_CPU_RUN": short.name.rpartition("-")[2],
         "PROVEOUT_CPU_RAY_DIR": str(short),
-        "PATH": os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+        "PATH": os.pathsep.join(
+            [str(programs), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+        ),
         "HF_HOME": str(attempt / "hf"),
         "GIT_CONFIG_GLOBAL": str(attempt / "gitconfig"),
     }
     site = str(Path(__file__).with_name("site"))
     path = os.pathsep.join([site, os.environ.get("PYTHONPATH", "")])
     return {**os.environ, **ENVIRONMENT, **own, "PYTHONPATH": path}
+
+
+def take(checkpoint: Path, into: Path) -> None:
+    """Put a copy of one checkpoint where the run looks for the newest, whatever was there."""
+    shutil.rmtree(into, ignore_errors=True)
+    shutil.copytree(checkpoint, into / checkpoint.name)
+    print(f"proveout_cpu: goes on from {checkpoint.name} of {checkpoint.parent}", flush=True)
 
 
 def make_model(place: Path, seed: int) -> None:

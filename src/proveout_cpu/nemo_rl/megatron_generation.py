@@ -6,7 +6,6 @@ Megatron-Core's DynamicInferenceEngine needs flash-attention kernels, paged memo
 from __future__ import annotations
 
 from collections import Counter
-from types import ModuleType
 from typing import Any
 
 from proveout_cpu.repair import Repair, expect, repair
@@ -17,7 +16,7 @@ from proveout_cpu.repair import Repair, expect, repair
     "nemo_rl/models/generation/megatron/megatron_worker.py",
     "generation runs in an engine of paged memory and flash kernels",
 )
-def plain_sampler(module: ModuleType) -> None:
+def plain_sampler(module: Any) -> None:
     """Rank 0 samples from the policy's own Megatron model, token by token."""
     mixin = expect(module, "MegatronGenerationMixin")
     expect(module, "MegatronGenerationMixin.prepare_for_generation", "self._run_async_coordinator_start()")

@@ -21,11 +21,9 @@ class RefusedError(RuntimeError):
     "megatron/bridge/training/initialize.py",
     "requires CUDA unless told otherwise, compiles dataset helpers in C++, and warms up fused kernels",
 )
-def initialize(module: ModuleType) -> None:
+def initialize(module: Any) -> None:
     """Initialise without CUDA, without helpers that RL does not use, without a warm-up."""
-    plain = expect(
-        module, "initialize_megatron", "if not allow_no_cuda", parameters=("cfg", "allow_no_cuda")
-    )
+    plain = expect(module, "initialize_megatron", "if not allow_no_cuda", parameters=("cfg", "allow_no_cuda"))
     expect(module, "compile_helpers")
     expect(module, "_warmup_jit_function", parameters=("model_config", "micro_batch_size"))
 
@@ -43,7 +41,7 @@ def initialize(module: ModuleType) -> None:
     "megatron/bridge/models/gpt/gpt_builder.py",
     "the builder's default layers are Transformer Engine's",
 )
-def builder_layers(module: ModuleType) -> None:
+def builder_layers(module: Any) -> None:
     """A builder that asks for Transformer Engine's layers gets Megatron's own."""
     expect(module, "transformer_engine_layer_spec")
     module.transformer_engine_layer_spec = expect(module, "local_layer_spec")

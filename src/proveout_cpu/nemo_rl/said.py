@@ -20,7 +20,9 @@ def say_trained(model: Any) -> None:
     """How many parameters are trained, and with an adapter the modules it is on and whether they hold tied weights."""
     named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     print(f"Number of trainable params: {sum(p.numel() for _, p in named)}", flush=True)
-    adapted = sorted({name.partition(".adapter.")[0].rpartition(".")[2] for name, _ in named if ".adapter." in name})
+    adapted = sorted(
+        {name.partition(".adapter.")[0].rpartition(".")[2] for name, _ in named if ".adapter." in name}
+    )
     if adapted:
         config = getattr(model, "config", None) or getattr(getattr(model, "module", None), "config", None)
         tied = bool(getattr(config, "share_embeddings_and_output_weights", False))

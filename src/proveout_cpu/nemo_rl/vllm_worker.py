@@ -52,14 +52,18 @@ class VllmGenerationWorkerImpl(BaseVllmGenerationWorker):
         from transformers import AutoModelForCausalLM
 
         if config["vllm_cfg"]["tensor_parallel_size"] != 1:
-            raise NotImplementedError("proveout_cpu: generation by transformers has tensor_parallel_size=1 alone")
+            raise NotImplementedError(
+                "proveout_cpu: generation by transformers has tensor_parallel_size=1 alone"
+            )
         self.cfg, self.seed = config, seed or 0
         self.device = int(ray.get_gpu_ids()[0])
         dtype = DTYPES[config["vllm_cfg"]["precision"]]
         self.model = AutoModelForCausalLM.from_pretrained(config["model_name"], dtype=dtype).eval()
         tied = ["lm_head.weight"] if self.model.config.tie_word_embeddings else []
         self.refits = RefitLog(self.model.state_dict(), tied, f"generation-{self.device}")
-        self.checksum, self.info, self.socket = "", {}, None
+        self.checksum = ""
+        self.info: dict[str, Any] = {}
+        self.socket: Any = None
         say_imports("generation", "nemo_rl", "transformers")
 
     def update_weights_via_ipc_zmq(self) -> bool:
@@ -83,7 +87,9 @@ class VllmGenerationWorkerImpl(BaseVllmGenerationWorker):
             found[key] = buffer[offset : offset + size].view(dtype).view(torch.Size(shape)).clone()
             offset += calculate_aligned_size(size)
         if offset != used:
-            raise RuntimeError(f"proveout_cpu: the packed weights end at byte {offset}, {used} were announced")
+            raise RuntimeError(
+                f"proveout_cpu: the packed weights end at byte {offset}, {used} were announced"
+            )
         return found
 
     def _connected(self) -> Any:
@@ -139,15 +145,17 @@ class VllmGenerationWorkerImpl(BaseVllmGenerationWorker):
 
     def update_weights_from_collective(self) -> bool:
         """Refused: this platform has no NCCL between policy and generation."""
-        raise NotImplementedError("proveout_cpu: refit of separate generation workers has no stand-in on a CPU")
+        raise NotImplementedError(
+            "proveout_cpu: refit of separate generation workers has no stand-in on a CPU"
+        )
 
-    def post_init(self) -> None: ...  # noqa: D102
-    def reset_prefix_cache(self) -> None: ...  # noqa: D102
-    def sleep(self) -> None: ...  # noqa: D102
-    def wake_up(self, **more: Any) -> None: ...  # noqa: D102
-    def start_gpu_profiling(self) -> None: ...  # noqa: D102
-    def stop_gpu_profiling(self) -> None: ...  # noqa: D102
-    def clear_vllm_logger_metrics(self) -> None: ...  # noqa: D102
+    def post_init(self) -> None: ...
+    def reset_prefix_cache(self) -> None: ...
+    def sleep(self) -> None: ...
+    def wake_up(self, **more: Any) -> None: ...
+    def start_gpu_profiling(self) -> None: ...
+    def stop_gpu_profiling(self) -> None: ...
+    def clear_vllm_logger_metrics(self) -> None: ...
 
     def get_vllm_logger_metrics(self) -> dict[str, Any]:
         """None."""

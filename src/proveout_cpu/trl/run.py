@@ -31,7 +31,7 @@ def run(settings: Settings) -> None:
         model = _warm(settings, model, tokenizer)
     trainer = _trainer(settings, model, tokenizer)
     say_imports()
-    trainer.add_callback(Announcer(settings.resume))
+    trainer.add_callback(Announcer(trainer, settings.resume))
     print(f"Training {settings.algorithm} for {settings.max_steps} steps", flush=True)
     trainer.train(resume_from_checkpoint=settings.resume or None)
     if settings.keep:
