@@ -26,6 +26,7 @@ from proveout.plan.patch import patch_of
 from proveout.plan.vendored import compare
 
 WITH_CHECKOUT = {"nemo-rl": "NEMO_RL_REPO", "verl": "VERL_REPO"}
+NO_UV = "on this platform the Bridge has no environment of its own: run its unit tests where uv makes one"
 WITHOUT_COMPARISON = {"plan.checkout.not-git", "plan.checkout.no-index", "plan.checkout.unreadable"}
 
 
@@ -110,6 +111,8 @@ def make_plan(request: PlanRequest) -> Planned:
             first.level,
             os.environ.get("PYTHONPATH", ""),
         )
+        if own and contexts[first.loop].options.get("platform"):
+            own = msgspec.structs.replace(own, skip_reason=NO_UV)
         steps = [own, *steps] if own else steps
     plan = Plan(
         model=model or "; ".join(dict.fromkeys(loops.get(name).default_model for name in names)),

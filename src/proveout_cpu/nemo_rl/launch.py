@@ -2,8 +2,6 @@
 
 ``--resume CHECKPOINT INTO`` puts a copy of one checkpoint where the run looks for its newest first.
 
-``--resume CHECKPOINT INTO`` puts a copy of one checkpoint where the run looks for its newest first.
-
 Runs one of NeMo-RL's own commands on the CPU: with a tiny model and data in PLACE (made once, then reused), with a
 ``uv`` that starts the stack's own interpreter, in a Ray cluster of its own below a short path.
 """

@@ -154,8 +154,8 @@ def _bare(variant: CpuVariant, context: LoopContext, tree: Tree) -> Step:
         "checkpoints": _checkpoints(variant),
     }
     filled = [_fill(word, fields) for word in (*words, f"grpo.seed={context.seed}", *variant.overrides)]
-    here = msgspec.structs.replace(context, model=None, gpus=0)
-    return build(msgspec.structs.replace(variant, overrides=tuple(filled)), here, tree)
+    here = msgspec.structs.replace(context, model=None, gpus=0, overrides=(*filled, *context.overrides))
+    return build(msgspec.structs.replace(variant, overrides=()), here, tree)
 
 
 def _command(bare: Step, variant: CpuVariant, context: LoopContext) -> Command:
