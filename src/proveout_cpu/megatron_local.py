@@ -10,7 +10,7 @@ from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
-from proveout_cpu.repair import Repair, expect, repair
+from proveout_cpu.repair import Repair, expect, rebind, repair
 
 
 @repair(
@@ -21,7 +21,9 @@ from proveout_cpu.repair import Repair, expect, repair
 def local_layers(module: ModuleType) -> None:
     """A provider that asks for Transformer Engine's layers gets Megatron's own."""
     expect(module, "transformer_engine_layer_spec", parameters=("config",))
-    module.transformer_engine_layer_spec = expect(module, "local_layer_spec", parameters=("config",))
+    rebind(
+        module, "transformer_engine_layer_spec", expect(module, "local_layer_spec", parameters=("config",))
+    )
 
 
 @repair(
@@ -81,16 +83,14 @@ def attend_packed(query: Any, key: Any, value: Any, packed: Any, scale: float) -
     bounds = packed.cu_seqlens_q_padded if packed.cu_seqlens_q_padded is not None else packed.cu_seqlens_q
     edges = bounds.tolist()
     grouped = q.shape[1] != k.shape[1]
-    parts = [
-        scaled_dot_product_attention(
-            *(tensor[start:end].transpose(0, 1)[None] for tensor in (q, k, v)),
-            is_causal=True,
-            scale=scale,
-            enable_gqa=grouped,
-        )[0].transpose(0, 1)
-        for start, end in pairwise(edges)
-        if end > start
-    ]
+    parts = []
+    for start, end in pairwise(edges):
+        if end > start:
+            one, keys, values = (tensor[start:end].transpose(0, 1)[None] for tensor in (q, k, v))
+            seen = scaled_dot_product_attention(
+                one, keys, values, is_causal=True, scale=scale, enable_gqa=grouped
+            )
+            parts.append(seen[0].transpose(0, 1))
     rest = q.new_zeros(q.shape[0] - edges[-1], *q.shape[1:])
     out = torch.cat([*parts, rest]).flatten(1)
     return out[:, None] if batched else out

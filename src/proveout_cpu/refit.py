@@ -36,7 +36,7 @@ class RefitLog:
         self._original = {name: tensor.detach().clone() for name, tensor in weights.items()}
         self._tied, self._worker, self._count = frozenset(tied), worker, 0
 
-    @torch.no_grad()
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def take(self, received: Mapping[str, torch.Tensor], version: Any) -> dict[str, Any]:
         """Copy ``received`` into the weights and write the proof. Raises RefitError, after writing, for names that
         are missing or unknown, and for shapes that differ."""

@@ -59,7 +59,7 @@ def sample(model: Any, requests: Sequence[Request], pad: int) -> list[Sampled]:
     return [found[index] for index in range(len(requests))]
 
 
-@torch.no_grad()
+@torch.no_grad()  # type: ignore[untyped-decorator]
 def _batch(model: Any, requests: list[Request], length: int, new_tokens: int, pad: int) -> list[Sampled]:
     """One batch of ROWS rows, the ones too many repeating the first; prompts are padded on the left to ``length``."""
     rows = [*requests, *([requests[0]] * (ROWS - len(requests)))]

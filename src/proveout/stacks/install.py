@@ -133,6 +133,8 @@ def _begin(place: Place, loaded: Loaded, interpreter: str, say: Say) -> Record:
         record = Record(name=place.name, digest=loaded.digest, python=record.python, begun="another lock")
     if len(record.done) < len(loaded.lock.step):
         _need_room(place, loaded, say)
+    elif check.ask(place, None, {}).damaged:
+        record = msgspec.structs.replace(record, done=(), begun="files are missing", verified="")
     place.root.mkdir(parents=True, exist_ok=True)
     place.write(record)
     write_atomic(place.constraints, loaded.constraints)

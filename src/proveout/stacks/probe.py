@@ -63,7 +63,7 @@ def main() -> None:
     """Answer the question that stands on standard input."""
     asked = json.load(sys.stdin)
     sys.path[:0] = asked["path"]
-    answer = {"python": sys.version.split()[0], "damaged": damaged(), "versions": versions()}
+    answer: dict[str, Any] = {"python": sys.version.split()[0], "damaged": damaged(), "versions": versions()}
     answer["imports"] = imports(asked["setup"], asked["modules"])
     sys.stdout.write("\n" + json.dumps(answer) + "\n")
 

@@ -53,7 +53,7 @@ def _device() -> _Device:
 DEVICE = _device()
 
 
-@PlatformRegistry.register(platform=NAME)  # type: ignore[untyped-decorator]
+@PlatformRegistry.register(platform=NAME)
 class CpuPlatform(PlatformBase):  # type: ignore[misc]
     """What verl asks of an accelerator, answered by the CPU."""
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from types import ModuleType
 from typing import Any
 
 from proveout_cpu import torch_cuda
 from proveout_cpu.repair import Repair, expect, rebind, repair
+
+REFUSED = "proveout_cpu: refused"
 
 
 @repair(
@@ -60,7 +63,7 @@ def seed_megatron(module: ModuleType) -> None:
     """Megatron's tracker of random states is seeded, as on a GPU; nothing to do where it always is."""
     expect(module, "set_random_seed", "model_parallel_cuda_manual_seed(seed)", parameters=("seed",))
     if hasattr(module, "is_cuda_available"):
-        module.is_cuda_available = True
+        vars(module)["is_cuda_available"] = True
 
 
 @repair(
@@ -88,6 +91,49 @@ def full_precision(module: ModuleType) -> None:
     module.McoreEngineConfig.__post_init__ = post_init
 
 
+@repair(
+    "verl.utils.megatron_utils",
+    "verl/utils/megatron_utils.py",
+    "moves weights between device and host, frees what it moved (on a CPU the same memory), and expects the "
+    "parameter buffers that only a distributed optimizer has",
+)
+def one_memory(module: ModuleType) -> None:
+    """Nothing is moved: device and host are the same memory."""
+    for name, first in (
+        ("load_megatron_model_to_gpu", "models"),
+        ("offload_megatron_model_to_cpu", "models"),
+        ("load_megatron_optimizer", "optimizers"),
+        ("offload_megatron_optimizer", "optimizers"),
+    ):
+        expect(module, name, parameters=(first,))
+        rebind(module, name, lambda *_, **__: None)
+
+
+@repair(
+    "verl.utils.checkpoint.megatron_checkpoint_manager",
+    "verl/utils/checkpoint/megatron_checkpoint_manager.py",
+    "saves a distributed optimizer, whose state resumes wrongly, and in silence, without Transformer Engine",
+)
+def no_distributed_optimizer(module: ModuleType) -> None:
+    """A checkpoint of a distributed optimizer is refused, at saving and at loading."""
+    manager = expect(module, "MegatronCheckpointManager")
+    for name in ("save_checkpoint", "load_checkpoint"):
+        setattr(manager, name, _refusing(expect(manager, name, parameters=("self", "local_path"))))
+
+
+def _refusing(plain: Any) -> Any:
+    @functools.wraps(plain)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if getattr(self, "use_distributed_optimizer", True) and self.optimizer is not None:
+            raise RuntimeError(
+                f"{REFUSED}: checkpoints of a distributed optimizer resume wrongly without Transformer Engine; "
+                "set megatron.use_distributed_optimizer=False for actor and critic"
+            )
+        return plain(self, *args, **kwargs)
+
+    return call
+
+
 def say_imports() -> None:
     """One line for each part of the stack that this worker imported, and where from."""
     for name in ("megatron.bridge", "megatron.core", "verl"):
@@ -96,4 +142,11 @@ def say_imports() -> None:
             print(f"[import] worker {name} {getattr(loaded, '__file__', None) or ''}", flush=True)
 
 
-REPAIRS: tuple[Repair, ...] = (one_backend, full_precision, cuda_means_cpu, seed_megatron)
+REPAIRS: tuple[Repair, ...] = (
+    one_backend,
+    full_precision,
+    cuda_means_cpu,
+    seed_megatron,
+    one_memory,
+    no_distributed_optimizer,
+)

@@ -109,8 +109,9 @@ def refit_proof(evidence: Evidence, params: Mapping[str, Any]) -> CriterionResul
                 )
             )
     results += _same(by_worker, file)
-    for item in wanted.agreement if moved_at is not None else ():
-        results += _agrees(evidence, item, moved_at)
+    if moved_at is not None:
+        for item in wanted.agreement:
+            results += _agrees(evidence, item, moved_at)
     return CriterionResult(
         kind="refit_proof",
         findings=tuple(item for item in results if isinstance(item, Finding)),
@@ -192,7 +193,7 @@ def _same(by_worker: Mapping[str, list[tuple[int, Transfer]]], file: Path) -> It
                     f"different weights: they moved by {one.change:.3g} and {other.change:.3g} since the transfer "
                     "before",
                     where=Where(file=str(file), line=line),
-                    boundary=Boundary.PROVIDER,
+                    boundary=Boundary.GENERATION,
                     remedy="some rank exports weights that it has not received yet: look for a missing "
                     "parameter gathering before the export",
                 )
