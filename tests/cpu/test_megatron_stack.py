@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from tests.stack import python_of
 
 ROOT = Path(__file__).parents[2]

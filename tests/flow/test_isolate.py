@@ -60,7 +60,7 @@ def run_of(root: Path, bench: ForkedScheduler, *words: str, level: int = 0) -> R
     context = LoopContext(python=sys.executable, overrides=(*TINY, *words))
     steps = LOOP.steps(LevelRequest(loop="bench", level=level, requested=True, reason="test"), context)
     run = create(root, Plan(model="tiny", levels=(), steps=steps))
-    execute(run, Policy(scheduler=bench), Quiet())
+    execute(run, Policy(launch=bench), Quiet())
     return run
 
 

@@ -139,7 +139,7 @@ def prove(
         steps = tuple(change(step) for step in loops.get(loop).steps(request, context) if step.planned_steps)
         run = create(tmp_path / "runs", Plan(model="tiny", levels=(request,), steps=steps))
         write_json(run.layout.imports, {loop: imports})
-        policy = Policy(scheduler=launch.scheduler("local"))
+        policy = Policy(launch=launch.launch_for())
         results = execute(run, policy, Silent())  # type: ignore[arg-type]
         return Proof(results, run.layout.root)
 

@@ -74,7 +74,7 @@ def command(
     refuse_rejected(planned.plan)
     if dry_run:
         return show_plan(planned.plan, as_json)
-    policy = Policy(scheduler=launch.scheduler("local"))
+    policy = Policy(launch=launch.launch_for())
     report = prove(planned, runs_root(state_dir), policy, ConsoleObserver())
     status = show_report(report, "json" if as_json else "text")
     if not as_json:

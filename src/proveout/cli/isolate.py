@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from proveout.cli import options
+from proveout.cli.launching import launch_of, launch_options
 
 if TYPE_CHECKING:
     from proveout.domain.isolation import Isolation, Tried
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="First run the command unchanged: where that passes, the failure does not repeat.",
 )
-@click.option("--scheduler", default="local", show_default=True, help="Who starts the re-runs.")
+@launch_options
 @click.option("--dry-run", is_flag=True, help="Print the ladder with its commands and start nothing.")
 @options.state_dir
 @options.as_json
@@ -43,10 +44,10 @@ def command(
     max_runs: int,
     max_minutes: float,
     control: bool,
-    scheduler: str,
     dry_run: bool,
     state_dir: Path | None,
     as_json: bool,
+    **asked: Any,
 ) -> int:
     """Re-run a failed step of RUN (its name, a prefix, a path, or latest) with one thing changed at a time.
 
@@ -55,7 +56,6 @@ def command(
 
     Exit status: that of the step's verdict, which stays as it was (1 Fail, 3 Blocked, 4 Incomplete).
     """
-    from proveout import launch
     from proveout.cli.progress import ConsoleObserver
     from proveout.domain.verdict import EXIT_STATUS
     from proveout.flow.isolate import Budget, isolate
@@ -69,7 +69,7 @@ def command(
         _show_ladder(case, preview(found, case), as_json)
         return 0
     budget = Budget(runs=max_runs, minutes=max_minutes)
-    result = isolate(found, case, launch.scheduler(scheduler), budget, ConsoleObserver())
+    result = isolate(found, case, launch_of(asked, found.launch_site()), budget, ConsoleObserver())
     write_reports(found)
     if as_json:
         options.echo_json(result)

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from proveout.cli import options
+from proveout.cli.launching import launch_of, launch_options
 
 
 @click.command("resume")
 @click.argument("run", default="latest")
-@click.option("--scheduler", default="local", show_default=True, help="Who starts the attempts.")
+@launch_options
 @options.state_dir
 @options.as_json
-def command(run: str, scheduler: str, state_dir: Path | None, as_json: bool) -> int:
+def command(run: str, state_dir: Path | None, as_json: bool, **asked: Any) -> int:
     """Go on with the steps of RUN (its name, a prefix, a path, or latest) that are left.
 
     An attempt that outlived proveout is followed to its end and judged; what was Blocked is tried again.
+    Attempts are started as the run started them, unless options say otherwise.
     """
-    from proveout import launch
     from proveout.cli.progress import ConsoleObserver
     from proveout.cli.show import show_report
     from proveout.flow.execute import Policy
@@ -27,5 +29,5 @@ def command(run: str, scheduler: str, state_dir: Path | None, as_json: bool) -> 
     from proveout.store.runs import find, runs_root
 
     found = find(runs_root(state_dir), run)
-    policy = Policy(scheduler=launch.scheduler(scheduler), again=AGAIN_ON_RESUME)
+    policy = Policy(launch=launch_of(asked, found.launch_site()), again=AGAIN_ON_RESUME)
     return show_report(go_on(found, policy, ConsoleObserver()), "json" if as_json else "text")

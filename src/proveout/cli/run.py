@@ -8,20 +8,20 @@ from typing import Any
 import click
 
 from proveout.cli import options
+from proveout.cli.launching import launch_of, launch_options
 from proveout.cli.request import plan_request, planning_options
 
 
 @click.command("run")
 @click.argument("overrides", nargs=-1, metavar="[[LOOP:]KEY=VALUE]...")
 @planning_options
-@click.option("--scheduler", default="local", show_default=True, help="Who starts the attempts.")
+@launch_options
 @click.option("--stop-at-first/--keep-going", default=False, help="Stop after the first step that fails.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and start nothing.")
 @options.state_dir
 @options.as_json
 def command(
     overrides: tuple[str, ...],
-    scheduler: str,
     stop_at_first: bool,
     dry_run: bool,
     state_dir: Path | None,
@@ -34,7 +34,6 @@ def command(
     With checkouts: the levels that the change in them asks for. KEY=VALUE words are passed on to the loop and
     checked against its configuration first.
     """
-    from proveout import launch
     from proveout.cli.progress import ConsoleObserver
     from proveout.cli.show import show_plan, show_report
     from proveout.flow.execute import Policy
@@ -42,7 +41,7 @@ def command(
     from proveout.flow.prove import prove, refuse_rejected
     from proveout.store.runs import runs_root
 
-    policy = Policy(scheduler=launch.scheduler(scheduler), keep_going=not stop_at_first)
+    policy = Policy(launch=launch_of(asked), keep_going=not stop_at_first)
     planned = make_plan(plan_request(asked, (), overrides))
     refuse_rejected(planned.plan)
     if dry_run:

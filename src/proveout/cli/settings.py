@@ -16,7 +16,7 @@ from proveout.domain.errors import UsageError, nearest
 from proveout.plan.settings import FILE
 
 STATE_DIR = "state-dir"
-_OF_THE_FILE = ("checkouts", STATE_DIR)
+_OF_THE_FILE = ("checkouts", "launch", STATE_DIR)
 
 
 def defaults(folder: Path, name: str, ctx: click.Context) -> dict[str, Any]:

@@ -14,26 +14,37 @@ from proveout.domain.verdict import Verdict
 
 
 class End(StrEnum):
-    """How an attempt ended, as its launcher saw it. LOST: nobody saw it end."""
+    """How an attempt ended, as its launcher saw it.
+
+    EVICTED: the scheduler or the machine ended it (time limit of the site, node failure, preemption, disk full).
+    LOST: nobody saw it end.
+    """
 
     EXITED = "exited"
     SIGNALLED = "signalled"
     TIMED_OUT = "timed out"
     INTERRUPTED = "interrupted"
     NOT_STARTED = "not started"
+    EVICTED = "ended by the machine"
     LOST = "lost"
 
 
 class ExitRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """How an attempt ended: ``code`` when it exited, ``signal`` when one killed it; times since the epoch."""
+    """How an attempt ended: ``code`` when it exited, ``signal`` when one killed it.
+
+    ``started`` is in epoch seconds of the file system's clock, which also dates the artifacts; ``finished`` minus
+    ``started`` is how long it took. ``skew`` is how many seconds the clock of the attempt's own host, which dates
+    log lines and metric records, is ahead of that. ``launcher`` names scheduler and launcher.
+    """
 
     end: End
     code: int | None = None
     signal: int | None = None
     started: float = 0.0
     finished: float = 0.0
-    launcher: str = "process"
+    launcher: str = "local+process"
     detail: str = ""
+    skew: float = 0.0
 
     @property
     def ok(self) -> bool:
@@ -48,6 +59,14 @@ class ExitRecord(msgspec.Struct, frozen=True, kw_only=True):
                 return f"killed by signal {self.signal}"
             case _:
                 return self.end.value + (f": {self.detail}" if self.detail else "")
+
+
+class LaunchRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """How an attempt was started: ``facts`` are what a report should say of it (image, digest, job, node)."""
+
+    scheduler: str
+    launcher: str
+    facts: dict[str, str] = {}
 
 
 class ArtifactState(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +173,7 @@ class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[CheckRow, ...] = ()
     last_step: int | None = None
     triage: TriageResult | None = None
+    launch: LaunchRecord | None = None
 
 
 class StepResult(msgspec.Struct, frozen=True, kw_only=True):

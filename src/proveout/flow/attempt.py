@@ -28,20 +28,25 @@ from proveout.flow.keep import Keeper
 from proveout.flow.observer import Observer
 from proveout.flow.settle import settle
 from proveout.judge import judge
-from proveout.launch import Job, Scheduler
+from proveout.launch import Job, Launch, launch_record
 
 POLL_SECONDS = 0.25
 
 
-def start(step: Step, files: AttemptLayout, scheduler: Scheduler) -> Job:
+def start(step: Step, files: AttemptLayout, launch: Launch) -> Job:
     """Make the attempt's directory and start its command there. Raises BlockedError where that fails."""
+    make_directory(files)
+    return launch.submit(step.command.at(str(files.root)), files, step.resources)
+
+
+def make_directory(files: AttemptLayout) -> None:
+    """Make an attempt's directory. Raises BlockedError where that fails."""
     try:
         files.root.mkdir(parents=True)
     except OSError as error:
         raise BlockedError(
             f"no attempt directory can be made: {error.strerror or error}", where=str(files.root)
         ) from error
-    return scheduler.submit(step.command.at(str(files.root)), files, step.resources)
 
 
 def follow(step: Step, job: Job, files: AttemptLayout, observer: Observer) -> ExitRecord:
@@ -80,6 +85,7 @@ def conclude(
         checks=tuple(row for part in judgement.results for row in part.checks),
         last_step=evidence.metrics.last_step(),
         triage=triage,
+        launch=launch_record(files),
     )
     write_metrics_json(evidence.metrics, files.metrics)
     write_json(files.findings, result.findings)

@@ -26,7 +26,7 @@ def gather(
     ``imports`` are what the loop's workers said before the run; what the run itself said comes first.
     """
     step = with_kept(step, files)
-    metrics, metric_findings = read_metrics(step.metrics, files.root, not_before=ended.started or None)
+    metrics, metric_findings = read_metrics(step.metrics, files.root, not_before=_not_before(ended))
     config, config_findings = read_config(step.config, files.root)
     return Evidence(
         step=step,
@@ -41,6 +41,11 @@ def gather(
         findings=(*metric_findings, *config_findings),
         related=related,
     )
+
+
+def _not_before(ended: ExitRecord) -> float | None:
+    """When the first record may be dated: by the clock of the attempt's host or of the file system."""
+    return ended.started + min(ended.skew, 0.0) if ended.started else None
 
 
 def related_to(step: Step, run: Run, steps: dict[str, Step]) -> dict[str, Evidence]:

@@ -15,14 +15,14 @@ from proveout.flow.attempt import conclude, follow, start
 from proveout.flow.evidence import related_to
 from proveout.flow.observer import Observer
 from proveout.flow.provenance import imports_of, wrong_tree
-from proveout.launch import Job, Scheduler
+from proveout.launch import Job, Launch
 from proveout.store.runs import Run
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """How a run goes on: after a step that did not pass, where attempts start, what is tried again."""
 
-    scheduler: Scheduler
+    launch: Launch
     keep_going: bool = True
     again: frozenset[Verdict] = frozenset({Verdict.INCOMPLETE})
 
@@ -79,7 +79,7 @@ class _Execution:
         for number, step_id, files in self._run.attempts():
             if step_id == step.id and not files.result.exists():
                 files.root.mkdir(parents=True, exist_ok=True)
-                found = self._policy.scheduler.reattach(files)
+                found = self._policy.launch.reattach(files)
                 ended = found if isinstance(found, ExitRecord) else self._watch(step, number, files, found)
                 result = self._conclude(step, number, files, ended)
                 if ended.end not in (End.LOST, End.INTERRUPTED):
@@ -90,7 +90,7 @@ class _Execution:
         number = len(self._run.attempts()) + 1
         files = self._run.layout.attempt(number, step)
         self._run.journal.append("attempt_started", number=number, step=step.id, directory=files.root.name)
-        job = start(step, files, self._policy.scheduler)
+        job = start(step, files, self._policy.launch)
         return self._conclude(step, number, files, self._watch(step, number, files, job))
 
     def _watch(self, step: Step, number: int, files: AttemptLayout, job: Job) -> ExitRecord:

@@ -25,7 +25,7 @@ from proveout.flow.isolation_case import CONTROL, Case, deciding, planned, used
 from proveout.flow.isolation_state import bring_state
 from proveout.flow.observer import Observer
 from proveout.flow.provenance import imports_of
-from proveout.launch import Job, Scheduler
+from proveout.launch import Job, Launch
 from proveout.store.runs import Run
 from proveout.triage.ladders import Rung
 from proveout.triage.rungs import Applied, effect
@@ -38,7 +38,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     minutes: float = 120.0
 
 
-def isolate(run: Run, case: Case, scheduler: Scheduler, budget: Budget, observer: Observer) -> Isolation:
+def isolate(run: Run, case: Case, launch: Launch, budget: Budget, observer: Observer) -> Isolation:
     """Climb the ladder; the outcome is added to isolation.json of the run and returned.
 
     Raises:
@@ -47,7 +47,7 @@ def isolate(run: Run, case: Case, scheduler: Scheduler, budget: Budget, observer
     with run.held():
         began = time.time()
         outcome, tried = Outcome.NOT_ISOLATED, []
-        climbing = _Climb(run, case, scheduler, budget, observer)
+        climbing = _Climb(run, case, launch, budget, observer)
         try:
             for found in climbing.rungs():
                 tried.append(found)
@@ -69,10 +69,8 @@ def isolations(run: Run) -> tuple[Isolation, ...]:
 class _Climb:
     """One pass up the ladder."""
 
-    def __init__(
-        self, run: Run, case: Case, scheduler: Scheduler, budget: Budget, observer: Observer
-    ) -> None:
-        self._run, self._case, self._scheduler = run, case, scheduler
+    def __init__(self, run: Run, case: Case, launch: Launch, budget: Budget, observer: Observer) -> None:
+        self._run, self._case, self._launch = run, case, launch
         self._budget, self._observer = budget, observer
         self._deadline = time.monotonic() + budget.minutes * 60
         self.spent = False
@@ -107,7 +105,7 @@ class _Climb:
         )
         try:
             bring_state(self._run, step)
-            job = start(step, files, self._scheduler)
+            job = start(step, files, self._launch)
         except (BlockedError, OSError) as error:
             return msgspec.structs.replace(ready, rerun=Rerun.UNFINISHED, reason=str(error))
         self._observer.started(step, number, files)

@@ -39,6 +39,7 @@ def prove(planned: Planned, root: Path, policy: Policy, observer: Observer) -> R
     """
     run = create(root, planned.plan)
     write_json(run.layout.checkouts, planned.checkouts)
+    write_json(run.layout.launch, policy.launch.site.as_table())
     for role, patch in planned.patches().items():
         run.layout.patches.mkdir(exist_ok=True)
         write_atomic(run.layout.patch(role), patch)

@@ -36,8 +36,9 @@ def timeline(table: MetricTable, ended: ExitRecord) -> tuple[Phase, ...]:
     length = ended.finished - ended.started
     if not ended.started or length <= 0:
         return ()
-    spans = _grouped([span for span in _spans(table, ended.started) if 0 <= span.start <= span.end])
-    setup = _setup(table, ended.started)
+    began = ended.started + ended.skew
+    spans = _grouped([span for span in _spans(table, began) if 0 <= span.start <= span.end])
+    setup = _setup(table, began)
     marks = [p.start for p in setup] or [span.start for span in spans[:1]]
     if not marks:
         return (Phase(name="attempt", start=0.0, end=length),)

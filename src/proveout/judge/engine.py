@@ -20,8 +20,9 @@ def judge(evidence: Evidence) -> Judgement:
     """The verdict of one attempt, with what every criterion found and what it saw hold.
 
     The criteria of ``ALWAYS`` are applied whether the step lists them or not. Pass needs exit status 0 and no
-    ERROR finding; an attempt that was interrupted or lost is Incomplete; one that never started is judged by
-    its exit record alone. A criterion that is unknown, has wrong parameters or fails inside is an ERROR.
+    ERROR finding. An attempt that was interrupted or lost is Incomplete, one that the machine ended is Blocked;
+    one that never started is judged by its exit record alone. A criterion that is unknown, has wrong parameters
+    or fails inside is an ERROR.
     """
     results = tuple(_results(evidence))
     return Judgement(verdict=_verdict(evidence, results), results=results)
@@ -71,6 +72,8 @@ def _broken(criterion: Criterion, how: str, what: str) -> CriterionResult:
 def _verdict(evidence: Evidence, results: tuple[CriterionResult, ...]) -> Verdict:
     if evidence.exit.end in _UNFINISHED:
         return Verdict.INCOMPLETE
+    if evidence.exit.end is End.EVICTED:
+        return Verdict.BLOCKED
     decided = [f.decides for result in results for f in result.findings if f.decides is not None]
     if not decided:
         return Verdict.PASS if evidence.exit.ok else Verdict.FAIL

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+from collections.abc import Sequence
 
 import msgspec
 import psutil
 
 from proveout.domain import redact
 from proveout.domain.errors import BlockedError
-from proveout.domain.evidence import End, ExitRecord
+from proveout.domain.evidence import ExitRecord
 from proveout.domain.files import read_json, write_atomic, write_json
 from proveout.domain.layout import AttemptLayout
-from proveout.domain.step import Command, Resources
 from proveout.launch import supervise
+from proveout.launch.base import Job, Task
+from proveout.launch.files import environment, lost, script, spec
+from proveout.launch.site import LaunchSite
 
 CANCEL_SECONDS = 10.0
 STARTING_SECONDS = 5.0
@@ -46,7 +47,12 @@ class LocalJob:
             return None
         if self._files.exit.exists():
             return read_json(self._files.exit, ExitRecord)
-        return _lost(self._files, "its supervisor died")
+        return lost(self._files, "its supervisor died")
+
+    def ask(self) -> None:
+        """Ask the supervisor to stop, and do not wait."""
+        if self.poll() is None:
+            _signal(self._pid, signal.SIGTERM)
 
     def cancel(self) -> ExitRecord:
         """Ask the supervisor to stop the command and everything below it; kill what does not obey."""
@@ -60,7 +66,7 @@ class LocalJob:
         for process in tree:
             if record is None or process.is_running():
                 _kill(process)
-        return record or _lost(self._files, "its supervisor did not stop and was killed")
+        return record or lost(self._files, "its supervisor did not stop and was killed")
 
 
 class LocalScheduler:
@@ -68,26 +74,20 @@ class LocalScheduler:
 
     name = "local"
 
-    def submit(self, command: Command, files: AttemptLayout, resources: Resources) -> LocalJob:
-        """Start ``command`` with its log in ``run.log``; raises BlockedError where that is not possible."""
-        env = {key: value for key, value in os.environ.items() if key not in command.unset} | command.env
-        if "PYTHONPATH" in env:
-            env["PYTHONPATH"] = _anchored(env["PYTHONPATH"])
+    def check(self, site: LaunchSite) -> None:
+        """It needs nothing."""
+
+    def submit(self, tasks: Sequence[Task]) -> list[Job]:
+        """Start each command with its log in ``run.log``; raises BlockedError where that is not possible."""
+        return [self._start(task) for task in tasks]
+
+    def _start(self, task: Task) -> Job:
+        command, files = task.wrapped.command, task.files
+        env = environment(command)
         try:
-            write_atomic(files.command, _script(command))
+            write_atomic(files.command, script(command))
             write_json(files.env, redact.environment(env))
-            write_json(
-                files.job,
-                {
-                    "argv": command.argv,
-                    "cwd": command.cwd,
-                    "log": str(files.log),
-                    "exit": str(files.exit),
-                    "process": str(files.process),
-                    "timeout_seconds": resources.timeout_minutes * 60,
-                    "launcher": "process",
-                },
-            )
+            write_json(files.job, spec(task))
             started = subprocess.Popen(
                 [sys.executable, "-I", supervise.__file__, str(files.job)],
                 env=env,
@@ -102,43 +102,25 @@ class LocalScheduler:
             ) from error
         return LocalJob(files, started.pid)
 
-    def reattach(self, files: AttemptLayout) -> LocalJob | ExitRecord:
+    def reattach(self, files: AttemptLayout, site: LaunchSite) -> Job | ExitRecord:
         """The job that an earlier proveout started here, or how it ended."""
         if files.exit.exists():
             return read_json(files.exit, ExitRecord)
         if not files.process.exists():
-            return _lost(files, "proveout died before it started")
+            return lost(files, "proveout died before it started")
         record = read_json(files.process, ProcessRecord)
         if _alive(record.pid) and supervise.start_ticks(record.pid) == record.start_ticks:
             return LocalJob(files, record.pid)
         if files.exit.exists():
             return read_json(files.exit, ExitRecord)
-        return _lost(files, "its supervisor died")
+        return lost(files, "its supervisor died")
 
-
-def _anchored(paths: str) -> str:
-    """A search path whose relative entries mean what they mean here, though the command starts elsewhere."""
-    return os.pathsep.join(
-        str(Path(entry).absolute()) if entry else entry for entry in paths.split(os.pathsep)
-    )
-
-
-def _lost(files: AttemptLayout, detail: str) -> ExitRecord:
-    record = ExitRecord(end=End.LOST, detail=detail, started=_started(files.root), finished=time.time())
-    write_json(files.exit, record)
-    return record
-
-
-def _started(root: Path) -> float:
-    return root.stat().st_mtime
-
-
-def _script(command: Command) -> str:
-    """The command as a shell script for a person to read and run; proveout itself does not use it."""
-    lines = ["#!/usr/bin/env bash", "set -euo pipefail", f"cd {shlex.quote(command.cwd)}"]
-    lines += [f"unset {name}" for name in command.unset]
-    lines += [f"export {k}={shlex.quote(v)}" for k, v in redact.environment(command.env).items()]
-    return "\n".join([*lines, shlex.join(command.argv), ""])
+    def cancel(self, jobs: Sequence[Job]) -> list[ExitRecord]:
+        """Ask all to stop before waiting for any."""
+        for job in jobs:
+            if isinstance(job, LocalJob):
+                job.ask()
+        return [job.cancel() for job in jobs]
 
 
 def _alive(pid: int) -> bool:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from proveout.domain.checkout import Checkout
 from proveout.domain.errors import BlockedError, UsageError, nearest
@@ -51,6 +52,12 @@ class Run:
         if not self.layout.imports.exists():
             return {}
         return read_json(self.layout.imports, dict[str, tuple[ImportRecord, ...]])
+
+    def launch_site(self) -> dict[str, Any] | None:
+        """How the run's attempts are started (a ``[launch]`` table); None where it was not recorded."""
+        if not self.layout.launch.exists():
+            return None
+        return read_json(self.layout.launch, dict[str, Any])
 
     @property
     def finished(self) -> bool:

@@ -18,6 +18,7 @@ _UNFINISHED = {
     End.TIMED_OUT: "the launcher stopped it at its time limit; nothing in the log says why it took so long",
     End.INTERRUPTED: "it was interrupted",
     End.NOT_STARTED: "it was never started",
+    End.EVICTED: "the scheduler or the machine ended it",
     End.LOST: "nobody saw it end",
 }
 LONGEST_TEXT = 1200

@@ -106,9 +106,11 @@ def _short(tag: str, series: Series, planned: int) -> Finding | None:
 
 
 def _stale(tag: str, series: Series, evidence: Evidence) -> Finding | None:
-    started = evidence.exit.started
-    wall = series.wall[-1]
-    written, how = (wall, "recorded") if math.isfinite(wall) else (_modified(series, evidence), "written")
+    started, skew = evidence.exit.started, evidence.exit.skew
+    wall, modified = series.wall[-1] - skew, _modified(series, evidence)
+    written, how = (wall, "recorded") if math.isfinite(wall) else (modified, "written")
+    if abs(skew) > _CLOCK_SLACK and modified is not None and modified < started:
+        written, how = modified, "written"
     if written is None or started <= 0 or written >= started - _CLOCK_SLACK:
         return None
     last = series.steps[-1]

@@ -16,11 +16,13 @@ _BOUNDARY = {
     End.INTERRUPTED: Boundary.INCOMPLETE,
     End.LOST: Boundary.INCOMPLETE,
     End.TIMED_OUT: Boundary.HANG,
+    End.EVICTED: Boundary.ENVIRONMENT,
 }
 _VERDICT = {
     End.INTERRUPTED: Verdict.INCOMPLETE,
     End.LOST: Verdict.INCOMPLETE,
     End.NOT_STARTED: Verdict.BLOCKED,
+    End.EVICTED: Verdict.BLOCKED,
 }
 
 

@@ -1,15 +1,16 @@
-"""Every scheduler starts, follows, stops and finds again a real command, and says truly how it ended."""
+"""Every pair of scheduler and launcher runs, stops and finds again a real command, and says truly how it ended."""
 
 from __future__ import annotations
 
-import os
 import signal
 import stat
 import sys
+import time
 from pathlib import Path
 
 import psutil
 import pytest
+from tests.launch.engines import require, site_for
 
 from proveout import launch
 from proveout.domain.errors import BlockedError, UsageError
@@ -17,14 +18,15 @@ from proveout.domain.evidence import End, ExitRecord
 from proveout.domain.files import read_json
 from proveout.domain.layout import AttemptLayout
 from proveout.domain.step import Command, Resources
-from proveout.launch.base import Job, Scheduler
+from proveout.launch import Job, Launch
 
-ALL = sorted(launch.SCHEDULERS)
+PAIRS = launch.pairs()
 
 
-@pytest.fixture(params=ALL)
-def scheduler(request: pytest.FixtureRequest) -> Scheduler:
-    return launch.scheduler(request.param)
+@pytest.fixture(params=PAIRS, ids="+".join)
+def starting(request: pytest.FixtureRequest) -> Launch:
+    require(*request.param)
+    return launch.launch_for(site_for(*request.param))
 
 
 @pytest.fixture
@@ -39,9 +41,9 @@ def python(files: AttemptLayout, code: str, **env: str) -> Command:
 
 
 def wait(job: Job) -> ExitRecord:
-    """Block on the record itself: poll until there is one; pytest's own timeout of CI bounds it."""
+    """Poll until there is a record."""
     while (record := job.poll()) is None:
-        os.sched_yield()
+        time.sleep(0.02)
     return record
 
 
@@ -51,78 +53,78 @@ def gone(pid: int) -> bool:
 
 def wait_for(path: Path) -> str:
     while not (path.exists() and path.read_text()):
-        os.sched_yield()
+        time.sleep(0.02)
     return path.read_text()
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 137])
-def test_exit_status_is_the_commands_own(scheduler: Scheduler, files: AttemptLayout, code: int) -> None:
-    record = wait(scheduler.submit(python(files, f"raise SystemExit({code})"), files, Resources()))
+def test_exit_status_is_the_commands_own(starting: Launch, files: AttemptLayout, code: int) -> None:
+    record = wait(starting.submit(python(files, f"raise SystemExit({code})"), files, Resources()))
     assert (record.end, record.code, record.ok) == (End.EXITED, code, code == 0)
     assert record.finished >= record.started > 0
 
 
-def test_output_and_errors_land_in_the_log_in_order(scheduler: Scheduler, files: AttemptLayout) -> None:
+def test_output_and_errors_land_in_the_log_in_order(starting: Launch, files: AttemptLayout) -> None:
     code = "import sys; print('to out', flush=True); print('to err', file=sys.stderr)"
-    wait(scheduler.submit(python(files, code), files, Resources()))
+    wait(starting.submit(python(files, code), files, Resources()))
     assert files.log.read_text().splitlines() == ["to out", "to err"]
 
 
-def test_a_signal_is_told_from_an_exit_status(scheduler: Scheduler, files: AttemptLayout) -> None:
+def test_a_signal_is_told_from_an_exit_status(starting: Launch, files: AttemptLayout) -> None:
     code = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
-    record = wait(scheduler.submit(python(files, code), files, Resources()))
+    record = wait(starting.submit(python(files, code), files, Resources()))
     assert (record.end, record.signal, record.ok) == (End.SIGNALLED, signal.SIGKILL, False)
 
 
 def test_env_is_added_and_taken_away(
-    scheduler: Scheduler, files: AttemptLayout, monkeypatch: pytest.MonkeyPatch
+    starting: Launch, files: AttemptLayout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GOES", "1")
     code = "import os; print(os.environ.get('GOES'), os.environ.get('COMES'))"
     command = Command(
         argv=(sys.executable, "-c", code), cwd=str(files.root), env={"COMES": "2"}, unset=("GOES",)
     )
-    wait(scheduler.submit(command, files, Resources()))
+    wait(starting.submit(command, files, Resources()))
     assert files.log.read_text().split() == ["None", "2"]
 
 
 def test_a_relative_search_path_means_the_same_to_the_command(
-    scheduler: Scheduler, files: AttemptLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    starting: Launch, files: AttemptLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "found_here.py").write_text("print('found')")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", "lib")
-    wait(scheduler.submit(python(files, "import found_here"), files, Resources()))
+    wait(starting.submit(python(files, "import found_here"), files, Resources()))
     assert files.log.read_text().split() == ["found"]
 
 
 def test_secrets_of_the_environment_stand_in_no_file(
-    scheduler: Scheduler, files: AttemptLayout, monkeypatch: pytest.MonkeyPatch
+    starting: Launch, files: AttemptLayout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "planted-secret-value")
     command = python(files, "pass", HF_TOKEN="hf_abcdefghijklmnopqrstuvwx")
-    wait(scheduler.submit(command, files, Resources()))
-    written = b"".join(path.read_bytes() for path in files.root.iterdir())
+    wait(starting.submit(command, files, Resources()))
+    written = b"".join(path.read_bytes() for path in files.root.rglob("*") if path.is_file())
     assert b"planted-secret-value" not in written
     assert b"hf_abcdefghijklmnopqrstuvwx" not in written
 
 
-def test_a_program_that_is_not_there_is_not_started(scheduler: Scheduler, files: AttemptLayout) -> None:
+def test_a_program_that_is_not_there_is_not_started(starting: Launch, files: AttemptLayout) -> None:
     command = Command(argv=("no-such-program",), cwd=str(files.root))
-    record = wait(scheduler.submit(command, files, Resources()))
+    record = wait(starting.submit(command, files, Resources()))
     assert record.end is End.NOT_STARTED
     assert "no-such-program" in record.detail
 
 
-def test_a_time_limit_is_kept_and_named(scheduler: Scheduler, files: AttemptLayout) -> None:
+def test_a_time_limit_is_kept_and_named(starting: Launch, files: AttemptLayout) -> None:
     command = python(files, "import time; time.sleep(600)")
-    record = wait(scheduler.submit(command, files, Resources(timeout_minutes=0.01)))
+    record = wait(starting.submit(command, files, Resources(timeout_minutes=0.01)))
     assert (record.end, record.ok) == (End.TIMED_OUT, False)
 
 
 def test_cancel_takes_all_children_with_it_even_those_of_another_session(
-    scheduler: Scheduler, files: AttemptLayout
+    starting: Launch, files: AttemptLayout
 ) -> None:
     code = (
         "import pathlib, subprocess, sys, time\n"
@@ -130,7 +132,7 @@ def test_cancel_takes_all_children_with_it_even_those_of_another_session(
         "pathlib.Path('pid.tmp').write_text(str(child.pid)); pathlib.Path('pid.tmp').rename('pid')\n"
         "time.sleep(600)\n"
     )
-    job = scheduler.submit(python(files, code), files, Resources())
+    job = starting.submit(python(files, code), files, Resources())
     child = int(wait_for(files.root / "pid"))
     record = job.cancel()
     assert record.end is End.INTERRUPTED
@@ -139,37 +141,35 @@ def test_cancel_takes_all_children_with_it_even_those_of_another_session(
 
 
 def test_daemons_left_behind_by_a_finished_command_are_stopped(
-    scheduler: Scheduler, files: AttemptLayout
+    starting: Launch, files: AttemptLayout
 ) -> None:
     code = (
         "import subprocess, sys\n"
         "sleeper = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
         "print(subprocess.Popen(sleeper, start_new_session=True).pid)\n"
     )
-    record = wait(scheduler.submit(python(files, code), files, Resources()))
+    record = wait(starting.submit(python(files, code), files, Resources()))
     assert record.ok
     assert gone(int(files.log.read_text()))
 
 
-def test_an_attempt_is_found_again_while_it_runs_and_after(
-    scheduler: Scheduler, files: AttemptLayout
-) -> None:
+def test_an_attempt_is_found_again_while_it_runs_and_after(starting: Launch, files: AttemptLayout) -> None:
     code = "import pathlib\nwhile not pathlib.Path('go').exists(): pass\nraise SystemExit(5)"
-    scheduler.submit(python(files, code), files, Resources())
+    starting.submit(python(files, code), files, Resources())
     wait_for(files.process)
-    again = scheduler.reattach(files)
+    again = starting.reattach(files)
     assert not isinstance(again, ExitRecord)
     assert again.poll() is None
     (files.root / "go").touch()
     assert wait(again).code == 5
-    after = scheduler.reattach(files)
+    after = starting.reattach(files)
     assert isinstance(after, ExitRecord) and after.code == 5
 
 
 def test_a_killed_supervisor_is_lost_and_its_command_is_not_taken_for_finished(
-    scheduler: Scheduler, files: AttemptLayout
+    starting: Launch, files: AttemptLayout
 ) -> None:
-    job = scheduler.submit(python(files, "import time; time.sleep(600)"), files, Resources())
+    job = starting.submit(python(files, "import time; time.sleep(600)"), files, Resources())
     wait_for(files.process)
     supervisor = psutil.Process(read_json(files.process, dict)["pid"])
     below = supervisor.children(recursive=True)
@@ -178,28 +178,26 @@ def test_a_killed_supervisor_is_lost_and_its_command_is_not_taken_for_finished(
     for process in below:
         process.kill()
     assert (record.end, record.ok) == (End.LOST, False)
-    assert scheduler.reattach(files) == record
+    assert starting.reattach(files) == record
 
 
-def test_an_attempt_that_never_started_is_lost(scheduler: Scheduler, files: AttemptLayout) -> None:
-    record = scheduler.reattach(files)
+def test_an_attempt_that_never_started_is_lost(starting: Launch, files: AttemptLayout) -> None:
+    record = starting.reattach(files)
     assert isinstance(record, ExitRecord) and record.end is End.LOST
 
 
-def test_the_command_is_left_as_a_script_that_runs_by_hand(
-    scheduler: Scheduler, files: AttemptLayout
-) -> None:
-    wait(scheduler.submit(python(files, "print('a b')", GREETING="it's"), files, Resources()))
+def test_the_command_is_left_as_a_script_that_runs_by_hand(starting: Launch, files: AttemptLayout) -> None:
+    wait(starting.submit(python(files, "print('a b')", GREETING="it's"), files, Resources()))
     script = files.command.read_text()
     assert "export GREETING='it'\"'\"'s'" in script
     assert script.splitlines()[-1].endswith("'print('\"'\"'a b'\"'\"')'")
 
 
-def test_an_unwritable_attempt_directory_is_blocked(scheduler: Scheduler, tmp_path: Path) -> None:
+def test_an_unwritable_attempt_directory_is_blocked(starting: Launch, tmp_path: Path) -> None:
     nowhere = AttemptLayout(tmp_path / "file" / "attempt")
     (tmp_path / "file").write_text("")
     with pytest.raises(BlockedError):
-        scheduler.submit(Command(argv=("true",), cwd="/"), nowhere, Resources())
+        starting.submit(Command(argv=("true",), cwd="/"), nowhere, Resources())
 
 
 def test_an_unknown_scheduler_names_the_nearest() -> None:
@@ -208,7 +206,7 @@ def test_an_unknown_scheduler_names_the_nearest() -> None:
 
 
 def test_files_of_an_attempt_are_private_to_nobody_but_written_whole(files: AttemptLayout) -> None:
-    wait(launch.scheduler("local").submit(python(files, "pass"), files, Resources()))
+    wait(launch.launch_for().submit(python(files, "pass"), files, Resources()))
     leftovers = [path for path in files.root.iterdir() if path.name.startswith(".")]
     assert not leftovers
     assert stat.S_ISREG(files.exit.stat().st_mode)

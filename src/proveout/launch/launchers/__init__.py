@@ -1,0 +1,1 @@
+"""One module for each way to wrap a command; the table of them is in ``proveout.launch``."""

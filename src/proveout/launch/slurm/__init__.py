@@ -1,0 +1,1 @@
+"""Slurm: jobs and job arrays that run the supervisor inside the allocation."""
