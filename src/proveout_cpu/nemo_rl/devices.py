@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ CAPABILITY = (9, 0)
 
 def no_cuda() -> bool:
     """Whether this process has no CUDA device, so that the platform is on."""
+    importlib.import_module("torch")  # first: its own import uses torch_cuda, which must be whole by then
     from proveout_cpu.torch_cuda import cuda_is_there
 
     return not cuda_is_there()

@@ -8,7 +8,7 @@ if [[ "${1:-}" != run ]]; then
     exit 2
 fi
 shift
-while [[ "${1:-}" == -* ]]; do
+while [[ "${1:-}" == -?* ]]; do
     case $1 in
         --extra | --group | --project | --directory | --python | --with | -p) shift 2 ;;
         *) shift ;;
@@ -16,7 +16,7 @@ while [[ "${1:-}" == -* ]]; do
 done
 if [[ "${1:-}" == coverage && "${2:-}" == run ]]; then
     shift 2
-    while [[ "${1:-}" == -* ]]; do shift; done
+    while [[ "${1:-}" == -?* ]]; do shift; done
 fi
 case ${1:-} in
     *.py | -) exec "$python" "$@" ;;
