@@ -9,7 +9,7 @@ from typing import Any
 from proveout_cpu.nemo_rl.said import say_imports, say_trained
 from proveout_cpu.repair import Repair, expect, repair
 
-REFUSED = "proveout_cpu refuses"
+REFUSED = "proveout_cpu: refused"
 
 
 class RefusedError(RuntimeError):
