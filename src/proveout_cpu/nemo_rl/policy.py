@@ -59,8 +59,7 @@ def no_distributed_checkpoint(module: ModuleType) -> None:
     def sharded_state_dict(self: Any, *args: Any, **named: Any) -> Any:
         raise RefusedError(
             f"{REFUSED}: a checkpoint of the distributed optimizer resumes silently wrong without Transformer "
-            "Engine; set policy.megatron_cfg.optimizer.use_distributed_optimizer=false and "
-            "policy.megatron_cfg.distributed_data_parallel_config.use_distributed_optimizer=false"
+            "Engine; set policy.megatron_cfg.optimizer.use_distributed_optimizer=false"
         )
 
     module.DistributedOptimizer.sharded_state_dict = sharded_state_dict

@@ -25,6 +25,8 @@ STACK, PLATFORM = "nemo-rl-cpu", "cpu"
 OPTIONS = ("platform", "python", "pythonpath")
 ASSETS = f"{ATTEMPT_DIR}/../../assets/{NAME}"
 TIMEOUT_MINUTES = 40.0
+ENVIRONMENT = {"TORCH_CUDA_ARCH_LIST": "9.0"}
+"""NeMo-RL stops without it, whatever it builds; the launcher sets the rest."""
 
 
 class Resumes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -175,7 +177,7 @@ def _command(bare: Step, variant: CpuVariant, context: LoopContext) -> Command:
         },
         context.options.get("pythonpath", ""),
     )
-    env = {**bare.command.env, "PYTHONPATH": path, "PROVEOUT_EVIDENCE": ATTEMPT_DIR}
+    env = {**bare.command.env, **ENVIRONMENT, "PYTHONPATH": path, "PROVEOUT_EVIDENCE": ATTEMPT_DIR}
     return Command(
         argv=(*start, "--", *program), env=env, unset=(*UNSET, "RAY_ADDRESS"), cwd=bare.command.cwd
     )
