@@ -66,21 +66,25 @@ def no_distributed_checkpoint(module: ModuleType) -> None:
 
 
 @repair(
-    "nemo_rl.models.policy.workers.megatron_policy_worker",
-    "nemo_rl/models/policy/workers/megatron_policy_worker.py",
+    "nemo_rl.models.megatron.setup",
+    "nemo_rl/models/megatron/setup.py",
     "nothing says from where a worker imports and what its adapter trains",
 )
-def said(module: ModuleType) -> None:
-    """Each policy worker names the files it imported, and the modules that an adapter was put on."""
-    made = expect(module, "MegatronPolicyWorkerImpl.__init__", parameters=("self", "config", "tokenizer"))
+def said(module: Any) -> None:
+    """Each policy worker names the files it imported, and the modules that an adapter was put on.
+
+    Not a method of the worker: Ray has taken copies of those by the time the worker's module is imported.
+    """
+    made = expect(module, "setup_model_and_optimizer", "ModelAndOptimizerState")
 
     @functools.wraps(made)
-    def start(self: Any, *args: Any, **named: Any) -> None:
+    def setup_model_and_optimizer(*args: Any, **named: Any) -> Any:
         say_imports("worker", "nemo_rl", "megatron.bridge", "megatron.core")
-        made(self, *args, **named)
-        say_trained(self.model)
+        state = made(*args, **named)
+        say_trained(state.model[0] if isinstance(state.model, list) else state.model)
+        return state
 
-    module.MegatronPolicyWorkerImpl.__init__ = start
+    module.setup_model_and_optimizer = setup_model_and_optimizer
 
 
 REPAIRS: tuple[Repair, ...] = (initialize, builder_layers, no_distributed_checkpoint, said)
