@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -11,6 +12,7 @@ from proveout_cpu.repair import Repair, expect, repair
 
 GPUS, CORES = "PROVEOUT_CPU_GPUS", 32
 OBJECT_STORE = 1 << 30
+TRIES, LATE = 4, "timed out during startup"
 
 
 @repair("ray", "nemo_rl/distributed/virtual_cluster.py", "the cluster has as many GPUs as the machine")
@@ -34,12 +36,25 @@ def logical_gpus(module: Any) -> None:
         named["include_dashboard"] = False
         if place := os.environ.get("PROVEOUT_CPU_RAY_DIR"):
             named["_temp_dir"] = place
-        started = start(*args, **named)
+        started = _patiently(module, lambda: start(*args, **named))
         # nemo_rl/utils/memory_tracker.py asks Ray by the address, and would find another cluster of this host
         os.environ["RAY_ADDRESS"] = module.get_runtime_context().gcs_address
         return started
 
     module.init = init
+
+
+def _patiently(ray: ModuleType, start: Callable[[], Any]) -> Any:
+    """Start a cluster; again where Ray gave it up after its fixed half minute, as on a machine that is busy."""
+    for left in reversed(range(TRIES)):
+        try:
+            return start()
+        except Exception as error:
+            if LATE not in str(error) or not left:
+                raise
+            print(f"proveout_cpu: Ray did not start in time, tried again: {error}", flush=True)
+            ray.shutdown()  # type: ignore[attr-defined]
+    return None
 
 
 @repair(

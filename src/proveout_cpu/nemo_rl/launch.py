@@ -35,7 +35,6 @@ ENVIRONMENT = {
     "RAY_ENABLE_AUTO_CONNECT": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DEDUP_LOGS": "0",
-    "RAY_raylet_start_wait_time_s": "180",
     "WANDB_MODE": "disabled",
 }
 
