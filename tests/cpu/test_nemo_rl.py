@@ -111,23 +111,28 @@ def test_ray_gets_logical_gpus_and_joins_nobody(monkeypatch: pytest.MonkeyPatch)
     assert ray.calls[1] == {}
 
 
-def test_ray_is_tried_again_where_it_was_late_and_only_then(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("said", "again"), [("The node timed out during startup.", True), ("no space left", False)]
+)
+def test_ray_is_tried_again_where_it_was_late_and_only_then(
+    monkeypatch: pytest.MonkeyPatch, said: str, again: bool
+) -> None:
     monkeypatch.delenv("RAY_JOB_ID", raising=False)
-    for said, started in (("The node timed out during startup.", True), ("no space left", False)):
-        ray, left = Ray(), [said]
+    monkeypatch.setenv("RAY_ADDRESS", "elsewhere")
+    ray, left = Ray(), [said]
 
-        def late(**named: Any) -> str:
-            if left:
-                raise RuntimeError(left.pop())
-            return "started"
+    def late(**named: Any) -> str:
+        if left:
+            raise RuntimeError(left.pop())
+        return "started"
 
-        ray.init, ray.shutdown = late, lambda: None  # type: ignore[attr-defined,method-assign]
-        cluster.logical_gpus.function(ray)
-        if started:
-            assert ray.init() == "started"
-        else:
-            with pytest.raises(RuntimeError, match=said):
-                ray.init()
+    ray.init, ray.shutdown = late, lambda: None  # type: ignore[attr-defined,method-assign]
+    cluster.logical_gpus.function(ray)
+    if again:
+        assert ray.init() == "started"
+    else:
+        with pytest.raises(RuntimeError, match=said):
+            ray.init()
 
 
 def test_a_checkpoint_of_the_distributed_optimizer_is_refused() -> None:
