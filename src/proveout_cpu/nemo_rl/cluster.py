@@ -53,7 +53,7 @@ def _patiently(ray: ModuleType, start: Callable[[], Any]) -> Any:
             if LATE not in str(error) or not left:
                 raise
             print(f"proveout_cpu: Ray did not start in time, tried again: {error}", flush=True)
-            ray.shutdown()  # type: ignore[attr-defined]
+            ray.shutdown()
     return None
 
 
