@@ -113,7 +113,7 @@ def make_plan(request: PlanRequest) -> Planned:
             first.level,
             os.environ.get("PYTHONPATH", ""),
         )
-        if own and request.options.get(first.loop, {}).get("platform"):
+        if own and contexts[first.loop].options.get("platform"):
             own = msgspec.structs.replace(own, skip_reason=NO_BRIDGE_TESTS)
         steps = [own, *steps] if own else steps
     plan = Plan(
