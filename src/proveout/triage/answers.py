@@ -225,7 +225,26 @@ class Answers:
             noise=noise,
         )
 
+    def _blamed(self, event: Event, boundary: Boundary) -> TriageResult:
+        """Only a wrapper is left, and it names the part that died: an answer without confidence."""
+        rule = event.rule
+        return TriageResult(
+            boundary=boundary,
+            verdict=_verdict(boundary, None),
+            subkind=rule.subkind if rule else "",
+            stage=self._stage(event),
+            confidence="low",
+            cause=self._cite(event, rule.explanation if rule else ""),
+            aftermath=self._after(None),
+            noise=self._noise(),
+            remedy=rule.remedy if rule else "",
+            undecided_because="the log tells which part died and not why",
+        )
+
     def _unknown(self, best: Candidate | None, exit_: ExitRecord | None) -> TriageResult:
+        for event in self.found.wrappers if best is None else ():
+            if event.rule is not None and event.rule.boundary is not Boundary.UNKNOWN:
+                return self._blamed(event, event.rule.boundary)
         subkind, why, remedy = self._undecided(best, exit_)
         event = best.event if best else (self.found.wrappers[0] if self.found.wrappers else None)
         return TriageResult(
