@@ -11,9 +11,10 @@ from proveout.domain.evidence import End, ExitRecord, TriageResult
 from proveout.domain.finding import Boundary, Citation, Where
 from proveout.domain.metrics import MetricTable
 from proveout.domain.verdict import Verdict
-from proveout.triage import hang, numerics, recorder
+from proveout.triage import numerics, recorder
 from proveout.triage.catalog import STAGES, Rule, load
 from proveout.triage.decide import Candidate, Ending, Sorted
+from proveout.triage.hang import Hang
 from proveout.triage.scan import Event, LogScan
 
 _UNFINISHED = {
@@ -130,7 +131,7 @@ class Answers:
             else "compare this run's first bad step with a run of the unchanged checkout",
         )
 
-    def hang(self, stuck: hang.Hang) -> TriageResult:
+    def hang(self, stuck: Hang) -> TriageResult:
         """A collective that not all ranks entered."""
         rule = stuck.first.rule
         return TriageResult(
@@ -145,7 +146,15 @@ class Answers:
             remedy="; ".join(part for part in (stuck.story, rule.remedy if rule else "") if part),
         )
 
-    def recorded(self, found: recorder.Recorded, stuck: hang.Hang | None) -> TriageResult:
+    def stuck(self, found: recorder.Recorded | None, told: Hang | None) -> TriageResult:
+        """A collective that not all ranks entered: by the flight recorder where there is one, else by the log."""
+        if found is not None:
+            return self._by_recorder(found, told)
+        if told is None:
+            raise ValueError("neither a dump nor a log line")
+        return self.hang(told)
+
+    def _by_recorder(self, found: recorder.Recorded, stuck: Hang | None) -> TriageResult:
         """What torch's flight recorder shows of the collective that did not end."""
         return _recorded(
             found,
@@ -255,9 +264,9 @@ class Answers:
         )
 
     def _unknown(self, best: Candidate | None, exit_: ExitRecord | None) -> TriageResult:
-        for event in self.found.wrappers if best is None else ():
-            if event.rule is not None and event.rule.boundary is not Boundary.UNKNOWN:
-                return self._blamed(event, event.rule.boundary)
+        for died in self.found.wrappers if best is None else ():
+            if died.rule is not None and died.rule.boundary is not Boundary.UNKNOWN:
+                return self._blamed(died, died.rule.boundary)
         subkind, why, remedy = self._undecided(best, exit_)
         event = best.event if best else (self.found.wrappers[0] if self.found.wrappers else None)
         return TriageResult(
@@ -341,7 +350,9 @@ class Answers:
         return next((stage for stage in reversed(STAGES) if stage in reached), "preflight")
 
 
-_RECORDED = "find out what the missing rank did instead; the caller of the collective tells where the others are"
+_RECORDED = (
+    "find out what the missing rank did instead; the caller of the collective tells where the others are"
+)
 
 
 def _recorded(found: recorder.Recorded, *, cause: Citation | None, **rest: Any) -> TriageResult:

@@ -97,10 +97,8 @@ def _choose(
         return answers.cause(best)
     if reading is not None:
         return answers.reading(reading)
-    if recorded is not None and not (exit_ is not None and exit_.ok):
-        return answers.recorded(recorded, stuck)
-    if stuck is not None and not (exit_ is not None and exit_.ok):
-        return answers.hang(stuck)
+    if not (exit_ is not None and exit_.ok) and (recorded is not None or stuck is not None):
+        return answers.stuck(recorded, stuck)
     told = numerics.from_metrics(metrics) if metrics is not None else None
     if told is not None:
         return answers.metric(told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re._constants as c  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
+from collections.abc import Callable
 from typing import Any
 
 _SPECIAL = frozenset(r"\.^$*+?{}[]|()")
@@ -32,23 +33,23 @@ def _sequence(tree: Any) -> str:
 
 
 def _node(op: Any, argument: Any) -> str:
-    if op is c.LITERAL:
-        return "" if chr(argument).isdigit() else _escape(argument)
-    if op is c.IN:
-        return _class(argument)
-    if op in (c.ANY, c.NOT_LITERAL):
-        return ".?" if op is c.ANY else f"(?:[^{_escape(argument)}\\n])?"
-    if op is c.SUBPATTERN:
-        return f"(?:{_sequence(argument[3])})"
-    if op is c.BRANCH:
-        return "(?:" + "|".join(_sequence(branch) for branch in argument[1]) + ")"
-    if op in (c.MAX_REPEAT, c.MIN_REPEAT):
-        low, high, inner = argument
-        most = "" if high is c.MAXREPEAT else high
-        return _repeat(_sequence(inner), low, most)
-    if op is c.AT:
-        return {c.AT_BEGINNING: "^", c.AT_END: "$"}.get(argument, "")
-    raise ValueError(f"{op} has no counterpart")
+    node = _NODES.get(op)
+    if node is None:
+        raise ValueError(f"{op} has no counterpart")
+    return node(argument)
+
+
+def _literal(code: int) -> str:
+    return "" if chr(code).isdigit() else _escape(code)
+
+
+def _branch(argument: Any) -> str:
+    return "(?:" + "|".join(_sequence(branch) for branch in argument[1]) + ")"
+
+
+def _repeated(argument: Any) -> str:
+    low, high, inner = argument
+    return _repeat(_sequence(inner), low, "" if high is c.MAXREPEAT else high)
 
 
 def _repeat(inner: str, low: int, most: int | str) -> str:
@@ -84,3 +85,16 @@ def _escape(code: int) -> str:
     if char == "\n":
         return r"\n"
     return "\\" + char if char in _SPECIAL or char == "-" else char
+
+
+_NODES: dict[Any, Callable[[Any], str]] = {
+    c.LITERAL: _literal,
+    c.IN: _class,
+    c.ANY: lambda _: ".?",
+    c.NOT_LITERAL: lambda code: f"(?:[^{_escape(code)}\\n])?",
+    c.SUBPATTERN: lambda argument: f"(?:{_sequence(argument[3])})",
+    c.BRANCH: _branch,
+    c.MAX_REPEAT: _repeated,
+    c.MIN_REPEAT: _repeated,
+    c.AT: lambda place: {c.AT_BEGINNING: "^", c.AT_END: "$"}.get(place, ""),
+}
