@@ -20,6 +20,7 @@ _KEYS = {
     "launcher": "launcher",
     "image": "image",
     "mount": "mounts",
+    "ray_address": "ray.address",
     "account": "slurm.account",
     "partition": "slurm.partition",
     "qos": "slurm.qos",
@@ -31,6 +32,9 @@ _OPTIONS = (
     click.option("--launcher", help="How it is wrapped: process, container, srun, ray.sub. [process]"),
     click.option("--image", help="What containers are made from."),
     click.option("--mount", multiple=True, metavar="HOST[:CONTAINER]", help="Mounted besides the checkouts."),
+    click.option(
+        "--ray-address", metavar="URL", help="Ray: the Jobs API of a cluster. [a cluster of its own]"
+    ),
     click.option("--account", help="Slurm: who pays."),
     click.option("--partition", help="Slurm: where."),
     click.option("--qos", help="Slurm: quality of service."),
@@ -78,6 +82,17 @@ def budget_of(asked: dict[str, Any]) -> Budget:
 
     jobs, gpus, nodes = (asked.pop(name) for name in BUDGET)
     return Budget(jobs=jobs, gpus=gpus, nodes=nodes)
+
+
+def budget_words(budget: Budget) -> list[str]:
+    """The options that give this budget, for a process that goes on with the run."""
+    asked = {"--jobs": budget.jobs, "--max-gpus": budget.gpus, "--max-nodes": budget.nodes}
+    return [word for option, value in asked.items() if value is not None for word in (option, str(value))]
+
+
+def stop_words(stop_at_first: bool) -> list[str]:
+    """The option that makes such a process stop at the first step that fails, where it is to."""
+    return ["--stop-at-first"] if stop_at_first else []
 
 
 def launch_of(asked: dict[str, Any], earlier: dict[str, Any] | None = None) -> Launch:

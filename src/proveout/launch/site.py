@@ -19,6 +19,8 @@ from proveout.domain.errors import UsageError, nearest
 T = TypeVar("T")
 TABLE = "launch"
 TABLES: dict[str, str] = {
+    "container": "proveout.launch.container.settings:ContainerSettings",
+    "ray": "proveout.launch.ray.settings:RaySettings",
     "slurm": "proveout.launch.slurm.settings:SlurmSettings",
     "srun": "proveout.launch.launchers.srun:SrunSettings",
     "ray-sub": "proveout.launch.launchers.ray_sub:RaySubSettings",
