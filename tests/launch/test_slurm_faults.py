@@ -116,7 +116,7 @@ def test_a_restarted_controller_loses_nothing(tmp_path: Path, alone_with_slurm: 
     until(files.process.exists)
     folder = Path(os.environ["SLURM_CONF"]).parent
     controller = int((folder / "slurmctld.pid").read_text())
-    os.kill(controller, signal.SIGKILL)
+    os.kill(controller, signal.SIGTERM)
     until(lambda: not psutil.pid_exists(controller) or psutil.Process(controller).status() == "zombie")
     limit = time.monotonic() + 3
     while time.monotonic() < limit:
