@@ -52,6 +52,14 @@ def in_podman() -> LaunchSite:
     return LaunchSite(image=IMAGE, tables={"container": {"engine": "podman", "extra": ("--pid=host",)}})
 
 
+def through_standins() -> LaunchSite:
+    """pyxis and Ray are not in the tests' Slurm: stand-ins keep their interfaces and use the real srun."""
+    standins = Path(__file__).parent / "standins"
+    if str(standins) not in os.environ["PATH"].split(os.pathsep):
+        os.environ["PATH"] = f"{standins}{os.pathsep}{os.environ['PATH']}"
+    return LaunchSite(image="stand-in", tables={"ray-sub": {"script": str(standins / "ray.sub")}})
+
+
 def ray_program() -> str:
     """The ``ray`` that tests use: PROVEOUT_TEST_RAY_PYTHON's, or the one beside this interpreter; '' without one."""
     python = os.environ.get("PROVEOUT_TEST_RAY_PYTHON") or sys.executable
@@ -118,7 +126,11 @@ def end_session(holder: subprocess.Popen[bytes], folder: Path) -> None:
 
 NEEDS: dict[str, Callable[[], str]] = {"slurm": slurm, "container": podman, "ray": ray}
 """Scheduler or launcher -> why it cannot be used here, or ''."""
-SITES: dict[str, Callable[[], LaunchSite]] = {"container": in_podman}
+SITES: dict[str, Callable[[], LaunchSite]] = {
+    "container": in_podman,
+    "srun": through_standins,
+    "ray.sub": through_standins,
+}
 """Launcher -> the settings that its tests need, where it needs any."""
 TABLES: dict[str, Callable[[], dict[str, dict[str, Any]]]] = {
     "ray": lambda: {"ray": {"address": ray_address()}}

@@ -12,7 +12,7 @@ from tests.launch.engines import IMAGE, ray_program, require
 
 pytestmark = pytest.mark.real
 LEVEL_0 = ("run", "--level", "bench:0")
-NUMBERS = re.compile(r"tfevents\.\d+\.[^ ,\]]+|modified \d+\.\d+|: \d+ bytes|\d{8}-\d{6}-[0-9a-f]{6}")
+NUMBERS = re.compile(r"tfevents\.\d+\.(?:\[\w+\]|[^ ,\]])+|modified \d+\.\d+|: \d+ bytes|\d{8}-\d{6}-[0-9a-f]{6}")
 
 
 def through_container() -> tuple[str, ...]:
@@ -26,6 +26,7 @@ def through_a_ray_of_its_own() -> tuple[str, ...]:
 WAYS: dict[str, tuple[str, Callable[[], tuple[str, ...]]]] = {
     "container": ("container", through_container),
     "ray": ("ray", through_a_ray_of_its_own),
+    "slurm": ("slurm", lambda: ("--scheduler", "slurm")),
 }
 
 

@@ -103,6 +103,49 @@ def test_the_accounting_shows_waiting_tasks_of_an_array_in_one_line() -> None:
     assert (found["12_3"].code, found["12_7"].state) == (3, "PENDING")
 
 
+REAL_SACCT = """\
+9|FAILED|0:9|ReqNodeNotAvail|steady|UNLIMITED
+8_2|FAILED|2:0|ReqNodeNotAvail|steady|UNLIMITED
+10_0|CANCELLED by 0|0:0|ReqNodeNotAvail|frail|UNLIMITED
+10_[0-5]|COMPLETED|0:0|ReqNodeNotAvail|None assigned|Partition_Limit
+"""
+
+
+def test_a_task_that_the_accounting_lists_twice_is_what_its_own_line_says() -> None:
+    found = query.parse(REAL_SACCT)
+    assert (found["10_0"].state, found["10_0"].by, found["10_3"].state) == ("CANCELLED", "root", "COMPLETED")
+    assert (found["9"].signal, found["8_2"].code) == (9, 2)
+
+
+@pytest.mark.parametrize("accounts", [False, True])
+def test_a_job_that_is_missing_for_a_moment_is_not_gone_and_the_accounting_has_the_last_word(
+    monkeypatch: pytest.MonkeyPatch, accounts: bool
+) -> None:
+    clock, listed = [0.0], [True]
+    monkeypatch.setattr("proveout.launch.slurm.queue.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr(query, "accounting", lambda: accounts)
+
+    def answer(jobs: list[str], *, accounts: bool) -> dict[str, object]:
+        if accounts:
+            return query.parse("5|CANCELLED by 0|0:0|None|n1|1:00\n")
+        return query.parse("5|RUNNING|0|None|n1|1:00|0|\n") if listed[0] else {}
+
+    monkeypatch.setattr(query, "states", answer)
+    queue = Queue()
+
+    def seen(at: float) -> tuple[str, bool, str]:
+        clock[0] = at
+        state = queue.state("5", now=True)
+        assert state is not None
+        return state.state, state.known, state.by
+
+    assert seen(600) == ("RUNNING", True, "")
+    listed[0] = False
+    assert seen(610) == seen(612) == ("RUNNING", True, "")
+    seen(640)
+    assert seen(645) == (("CANCELLED", True, "root") if accounts else ("", False, ""))
+
+
 @pytest.mark.real
 def test_a_refusal_is_told_in_slurms_words_and_blocks(tmp_path: Path) -> None:
     require("slurm")

@@ -1,4 +1,4 @@
-"""The state of any number of jobs in one call: the accounting where the site keeps one, else the controller."""
+"""The state of any number of jobs in one call: from the controller, or from the accounting where there is one."""
 
 from __future__ import annotations
 
@@ -52,8 +52,12 @@ def find(name: str) -> str:
 
 
 def parse(text: str) -> dict[str, JobState]:
-    """The lines of squeue or sacct in the formats above, by job."""
-    found = {}
+    """The lines of squeue or sacct in the formats above, by job.
+
+    The accounting may list tasks both together (``12_[0-5]``) and one by one: the line of its own counts.
+    """
+    found: dict[str, JobState] = {}
+    together: dict[str, JobState] = {}
     for line in text.splitlines():
         fields = [field.strip() for field in line.rstrip("|").split("|")]
         if len(fields) < 3 or not fields[0][:1].isdigit():
@@ -62,7 +66,7 @@ def parse(text: str) -> dict[str, JobState]:
         state, by = parse_state(fields[1])
         code, signal = parse_exit(fields[2])
         for job in _tasks(fields[0]):
-            found[job] = JobState(
+            (found if job == fields[0] else together)[job] = JobState(
                 id=job,
                 state=state,
                 code=code,
@@ -73,7 +77,7 @@ def parse(text: str) -> dict[str, JobState]:
                 restarts=int(fields[6]) if fields[6].isdigit() else 0,
                 by=by,
             )
-    return found
+    return together | found
 
 
 def _tasks(job: str) -> list[str]:

@@ -16,7 +16,8 @@ LONGEST_SECONDS = 30.0
 GROWTH = 1.5
 JOBS_A_SECOND = 500
 MOST_FOR_MANY_SECONDS = 4.0
-SETTLING_SECONDS = 60.0
+SETTLING_SECONDS = 15.0
+LATE_SECONDS = 5.0
 
 
 class Queue:
@@ -29,6 +30,8 @@ class Queue:
     def __init__(self) -> None:
         self._watched: dict[str, float] = {}
         self._known: dict[str, JobState] = {}
+        self._missed: dict[str, float] = {}
+        self._for_accounting: dict[str, JobState] = {}
         self._interval, self._asked = SHORTEST_SECONDS, float("-inf")
         self.calls = 0
         self.trouble = ""
@@ -63,31 +66,58 @@ class Queue:
             return
         self._asked = time.monotonic()
         self.calls += 1
-        accounts = query.accounting()
         try:
-            answer = query.states(open_jobs, accounts=accounts)
+            changed = self._ask_accounting() if self._for_accounting else self._ask_controller(open_jobs)
         except (UnreachableError, BlockedError) as error:
             self.trouble = str(error)
             self.trouble_since = self.trouble_since or time.monotonic()
             self._interval = min(self._interval * GROWTH, LONGEST_SECONDS)
             return
         self.trouble, self.trouble_since = "", None
-        changed = False
-        for job in open_jobs:
-            found = answer.get(job) or _of_array(answer, job) or self._missing(job, accounts)
-            changed = changed or found != self._known.get(job)
-            if found is not None:
-                self._known[job] = found
         self._interval = SHORTEST_SECONDS if changed else min(self._interval * GROWTH, LONGEST_SECONDS)
+
+    def _ask_controller(self, jobs: list[str]) -> bool:
+        """Whether anything changed. What the controller no longer knows, and who cancelled, the accounting is asked."""
+        answer = query.states(jobs, accounts=False)
+        accounts = query.accounting()
+        changed = False
+        for job in jobs:
+            found = answer.get(job) or _of_array(answer, job)
+            if found is None:
+                found = self._missing(job, SETTLING_SECONDS if accounts else LATE_SECONDS)
+                if accounts and not found.known:
+                    self._for_accounting[job] = found
+            else:
+                self._missed.pop(job, None)
+                if accounts and found.state == "CANCELLED":
+                    self._for_accounting[job] = found
+            if job not in self._for_accounting:
+                changed = self._keep(job, found) or changed
+        return changed or bool(self._for_accounting)
+
+    def _ask_accounting(self) -> bool:
+        """Whether anything changed: final states that only the accounting still has, and names of who cancelled."""
+        asked, self._for_accounting = self._for_accounting, {}
+        answer = query.states(asked, accounts=True)
+        for job, known in asked.items():
+            told = answer.get(job)
+            self._keep(job, told if told is not None and told.terminal else known)
+        return True
+
+    def _keep(self, job: str, found: JobState) -> bool:
+        changed = found != self._known.get(job)
+        self._known[job] = found
+        return changed
 
     def _is_final(self, job: str) -> bool:
         known = self._known.get(job)
         return known is not None and known.terminal
 
-    def _missing(self, job: str, accounts: bool) -> JobState | None:
-        """A job that Slurm does not list: gone, unless the accounting has not heard of it yet."""
-        if accounts and time.monotonic() - self._watched[job] < SETTLING_SECONDS:
-            return self._known.get(job)
+    def _missing(self, job: str, patience: float) -> JobState:
+        """A job that is not listed: gone, when it was not for a while."""
+        now = time.monotonic()
+        if now - self._missed.setdefault(job, now) < patience:
+            return self._known.get(job) or JobState(id=job, state="")
         return JobState(id=job, state="", known=False)
 
 
