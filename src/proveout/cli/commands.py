@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "proveout.cli.sync",
         "Copy checkouts exactly as they are to another machine, and verify them there.",
     ),
+    "attach": ("proveout.cli.attach", "Does an attach script of ray.sub still lead anywhere?"),
     "runs": ("proveout.cli.runs", "List the runs of this directory."),
     "dump": ("proveout.cli.dump", "Write the scalars of event files as JSON (as json_dump_tb_logs.py does)."),
     "check": ("proveout.cli.check", "Check metric expressions (as check_metrics.py does)."),

@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 from proveout.cli import options
-from proveout.cli.launching import launch_of, launch_options
+from proveout.cli.launching import budget_of, budget_options, launch_of, launch_options, words_of
 
 
 @click.command("resume")
 @click.argument("run", default="latest")
 @launch_options
+@budget_options
 @click.option("--stop-at-first/--keep-going", default=False, help="Stop after the first step that fails.")
 @click.option("--detach", is_flag=True, help="Go on in the background.")
 @options.state_dir
@@ -35,9 +36,10 @@ def command(
     from proveout.store.runs import find, runs_root
 
     found = find(runs_root(state_dir), run)
-    launch = launch_of(asked, found.launch_site())
+    launch, budget = launch_of(asked, found.launch_site()), budget_of(asked)
     if detach:
         write_json(found.layout.launch, launch.site.as_table())
-        return go_on_detached(found, ("--stop-at-first",) if stop_at_first else (), as_json)
-    policy = Policy(launch=launch, again=AGAIN_ON_RESUME, keep_going=not stop_at_first)
+        more = (*words_of(budget), *(("--stop-at-first",) if stop_at_first else ()))
+        return go_on_detached(found, more, as_json)
+    policy = Policy(launch=launch, budget=budget, again=AGAIN_ON_RESUME, keep_going=not stop_at_first)
     return show_report(go_on(found, policy, ConsoleObserver()), "json" if as_json else "text")

@@ -9,17 +9,25 @@ import click
 
 from proveout.cli import options
 from proveout.cli.detached import go_on_detached
-from proveout.cli.launching import launch_of, launch_options
+from proveout.cli.launching import budget_of, budget_options, launch_of, launch_options, words_of
 from proveout.cli.request import plan_request, planning_options
+from proveout.domain.errors import UsageError
 
 
 @click.command("run")
 @click.argument("overrides", nargs=-1, metavar="[[LOOP:]KEY=VALUE]...")
 @planning_options
 @launch_options
+@budget_options
 @click.option("--stop-at-first/--keep-going", default=False, help="Stop after the first step that fails.")
 @click.option(
     "--detach", is_flag=True, help="Go on in the background; 'watch', 'cancel' and 'resume' find the run."
+)
+@click.option(
+    "--matrix",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Models x levels x loops x seeds x commits, from a TOML file.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the plan and start nothing.")
 @options.state_dir
@@ -28,6 +36,7 @@ def command(
     overrides: tuple[str, ...],
     stop_at_first: bool,
     detach: bool,
+    matrix: Path | None,
     dry_run: bool,
     state_dir: Path | None,
     as_json: bool,
@@ -39,20 +48,26 @@ def command(
     With checkouts: the levels that the change in them asks for. KEY=VALUE words are passed on to the loop and
     checked against its configuration first.
     """
+    from proveout.cli.matrix import run_matrix
     from proveout.cli.progress import ConsoleObserver
     from proveout.cli.show import show_plan, show_report
     from proveout.flow.execute import Policy
     from proveout.flow.planning import make_plan
-    from proveout.flow.prove import prepare, prove, refuse_rejected
+    from proveout.flow.prove import begin, prove, refuse_rejected
     from proveout.store.runs import runs_root
 
-    policy = Policy(launch=launch_of(asked), keep_going=not stop_at_first)
-    planned = make_plan(plan_request(asked, (), overrides))
+    policy = Policy(launch=launch_of(asked), budget=budget_of(asked), keep_going=not stop_at_first)
+    request = plan_request(asked, (), overrides)
+    if matrix is not None and detach:
+        raise UsageError("--matrix and --detach do not go together yet", remedy="leave --detach out")
+    if matrix is not None:
+        return run_matrix(matrix, request, policy, state_dir, dry_run=dry_run, as_json=as_json)
+    planned = make_plan(request)
     refuse_rejected(planned.plan)
     if dry_run:
         return show_plan(planned.plan, as_json)
     if detach:
-        more = ("--stop-at-first",) if stop_at_first else ()
-        return go_on_detached(prepare(planned, runs_root(state_dir), policy), more, as_json)
+        more = (*words_of(policy.budget), *(("--stop-at-first",) if stop_at_first else ()))
+        return go_on_detached(begin(planned, runs_root(state_dir), policy), more, as_json)
     report = prove(planned, runs_root(state_dir), policy, ConsoleObserver())
     return show_report(report, "json" if as_json else "text")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from proveout.domain.errors import BlockedError, UsageError
@@ -11,7 +13,7 @@ from proveout.domain.report import Report
 from proveout.domain.step import Plan
 from proveout.domain.verdict import Verdict
 from proveout.flow.driving import driving
-from proveout.flow.execute import Policy, execute
+from proveout.flow.execute import Policy, execute_all
 from proveout.flow.indexing import index_run
 from proveout.flow.observer import Observer
 from proveout.flow.planning import Planned
@@ -33,16 +35,16 @@ def refuse_rejected(plan: Plan) -> None:
 
 
 def prove(planned: Planned, root: Path, policy: Policy, observer: Observer) -> Report:
-    """Run a plan in a new run directory under ``root``. Raises BlockedError as ``prepare`` and ``go_on`` do."""
-    return go_on(prepare(planned, root, policy), policy, observer)
-
-
-def prepare(planned: Planned, root: Path, policy: Policy) -> Run:
-    """A new run directory for a plan, with the state of its checkouts and how its attempts are to be started.
+    """Run a plan in a new run directory under ``root``, with the state of its checkouts kept there.
 
     Raises:
         BlockedError: no run directory can be made or written.
     """
+    return go_on(begin(planned, root, policy), policy, observer)
+
+
+def begin(planned: Planned, root: Path, policy: Policy) -> Run:
+    """A new run directory of a plan, with the state of its checkouts and how its attempts are started."""
     run = create(root, planned.plan)
     write_json(run.layout.checkouts, planned.checkouts)
     write_json(run.layout.launch, policy.launch.site.as_table())
@@ -60,31 +62,38 @@ def go_on(run: Run, policy: Policy, observer: Observer) -> Report:
 
     Ctrl-C, or a request to cancel, stops what runs, with its children, and gives the report of the incomplete run.
     """
-    with run.held():
-        plan = run.plan
-        observer.planned(run, plan)
+    return go_on_all([run], policy, observer)[0]
+
+
+def go_on_all(runs: Sequence[Run], policy: Policy, observer: Observer) -> list[Report]:
+    """The same for several runs, which share the budget of the policy."""
+    with ExitStack() as held:
+        for run in runs:
+            held.enter_context(run.held())
+            observer.planned(run, run.plan)
         try:
-            with driving(run):
-                _preflight_and_execute(run, policy, observer)
+            with driving(runs):
+                execute_all([run for run in runs if _preflighted(run, policy, observer)], policy, observer)
         except KeyboardInterrupt:
-            run.journal.append("interrupted")
+            for run in runs:
+                run.journal.append("interrupted")
         except OSError as error:
             raise BlockedError(
                 f"the run directory cannot be written: {error.strerror or error}",
-                where=str(run.layout.root),
+                where=str(runs[0].layout.root),
                 remedy="free space there; 'proveout resume' then goes on",
             ) from error
-        return write_reports(run)
+        return [write_reports(run) for run in runs]
 
 
-def _preflight_and_execute(run: Run, policy: Policy, observer: Observer) -> None:
+def _preflighted(run: Run, policy: Policy, observer: Observer) -> bool:
+    """Whether preflight lets the run go on; where not, its steps are settled."""
     findings = preflight_run(run)
     observer.preflighted(findings)
     blocking = [finding for finding in findings if finding.decides]
     if blocking:
         _block(run, blocking, policy)
-    else:
-        execute(run, policy, observer)
+    return not blocking
 
 
 def _block(run: Run, findings: list[Finding], policy: Policy) -> None:

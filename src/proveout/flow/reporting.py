@@ -20,7 +20,6 @@ from proveout.flow.details import details
 from proveout.flow.execute import step_results
 from proveout.flow.isolation_findings import isolation_evidence, isolation_findings
 from proveout.flow.keep import with_kept
-from proveout.flow.launched import launched
 from proveout.flow.under_test import BRIDGE_TESTS, bridge_checks, local_import, repositories
 from proveout.loops import limits
 from proveout.store.runs import Run
@@ -177,8 +176,18 @@ def _evidence(
             script = f"attempts/{attempt.directory}/command.sh"
             command = steps[result.id].command.at(f"attempts/{attempt.directory}")
             yield Citation(what="Command", where=Where(file=script), text=shlex.join(command.argv))
-            yield from launched(attempt)
+            yield from _launched(attempt)
             yield from (_inside(cited, attempt, run) for cited in _key_lines(attempt))
+
+
+def _launched(attempt: AttemptResult) -> Iterable[Citation]:
+    """How an attempt was started, where it was not simply a process of this machine."""
+    launch = attempt.launch
+    if launch is None or (launch.scheduler, launch.launcher) == ("local", "process"):
+        return
+    facts = [attempt.exit.launcher, *(f"{name}: {value}" for name, value in launch.facts.items())]
+    where = Where(file=f"attempts/{attempt.directory}/launch.json")
+    yield Citation(what="Launcher", where=where, text="; ".join(facts))
 
 
 def _key_lines(attempt: AttemptResult) -> Iterable[Citation]:

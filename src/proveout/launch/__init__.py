@@ -21,6 +21,8 @@ SCHEDULERS: dict[str, str] = {
 LAUNCHERS: dict[str, str] = {
     "process": "proveout.launch.launchers.process",
     "container": "proveout.launch.launchers.container",
+    "srun": "proveout.launch.launchers.srun",
+    "ray.sub": "proveout.launch.launchers.ray_sub",
 }
 
 __all__ = [

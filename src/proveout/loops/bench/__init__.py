@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 
 from proveout.domain.errors import UsageError
 from proveout.domain.finding import Finding
@@ -58,22 +59,29 @@ class BenchLoop:
         refused = ""
         for algorithm in dict.fromkeys(row.algorithm for row in table().steps):
             words = [*context.overrides, *_model(context)]
-            asked = subprocess.run(
-                [context.python, "-m", "proveout_bench", algorithm, "--check", *words],
-                capture_output=True,
-                text=True,
-                stdin=subprocess.DEVNULL,
-                timeout=CHECK_SECONDS,
-                check=False,
-            )
-            if asked.returncode != 2:
+            code, said = _asked(context.python, algorithm, tuple(words))
+            if code != 2:
                 return ()
-            refused = refused or asked.stderr
+            refused = refused or said
         raise UsageError(refused.strip().removeprefix("Error: "))
 
     def steps(self, request: LevelRequest, context: LoopContext) -> tuple[Step, ...]:
         """The steps of one level."""
         return tuple(_step(row, context) for row in rows_for(request))
+
+
+@cache
+def _asked(python: str, algorithm: str, words: tuple[str, ...]) -> tuple[int, str]:
+    """Whether the bench loop takes these words: its exit status and its complaint. Asked once, as it loads torch."""
+    asked = subprocess.run(
+        [python, "-m", "proveout_bench", algorithm, "--check", *words],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=CHECK_SECONDS,
+        check=False,
+    )
+    return asked.returncode, asked.stderr
 
 
 def _step(row: Row, context: LoopContext) -> Step:
