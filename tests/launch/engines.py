@@ -103,7 +103,7 @@ def ray_address() -> str:
     holder = subprocess.Popen(
         [sys.executable, "-I", supervise.__file__, str(folder / "spec.json")],
         start_new_session=True,
-        preexec_fn=_end_with_the_parent,
+        preexec_fn=_end_with_the_parent,  # noqa: PLW1509 - no thread runs yet
     )
     atexit.register(end_session, holder, folder)
     while not (folder / "address").exists():
