@@ -29,7 +29,7 @@ def plain(report: Any) -> Any:
 
 
 def is_launcher_line(value: Any) -> bool:
-    return isinstance(value, Mapping) and value.get("what") == "Launcher"
+    return isinstance(value, Mapping) and value.get("what") == "Launched by"
 
 
 @pytest.mark.real

@@ -48,7 +48,7 @@ def test_the_report_is_the_same_but_for_the_launcher(way: str, plain: list[str],
     needs, words = WAYS[way]
     require(needs)
     through = lines_of(call(*LEVEL_0, *words(), cwd=tmp_path))
-    own = [line for line in through if line.startswith("- Launcher: ")]
+    own = [line for line in through if line.startswith("- Launched by: ")]
     assert len(own) == 1
-    assert {"container": "local+container", "ray": "ray+process"}[way] in own[0]
+    assert f"launcher {'container' if way == 'container' else 'process'}" in own[0]
     assert [line for line in through if line not in own] == plain

@@ -47,6 +47,7 @@ def command(
     from proveout.flow.execute import Policy
     from proveout.flow.planning import PlanRequest, make_plan
     from proveout.flow.prove import prove, refuse_rejected
+    from proveout.loops.nemo_rl.variants import level_of
     from proveout.plan.choices import Choice
     from proveout.store.runs import runs_root
 
@@ -65,13 +66,13 @@ def command(
     request = PlanRequest(
         checkouts={role: path for role, path in checkouts.items() if role != "verl"},
         loops=("nemo-rl",),
-        levels=(Choice("nemo-rl", 0, name),),
+        levels=(Choice("nemo-rl", level_of(name), f"{name}.sh"),),
         model=asked["model"],
         gpus=asked["gpus"],
         overrides=overrides,
     )
     planned = make_plan(request)
-    steps = tuple(step for step in planned.plan.steps if step.coverage.variant == name)
+    steps = tuple(step for step in planned.plan.steps if step.coverage.variant == f"{name}.sh")
     planned = msgspec.structs.replace(planned, plan=msgspec.structs.replace(planned.plan, steps=steps))
     refuse_rejected(planned.plan)
     if dry_run:

@@ -84,11 +84,15 @@ def budget_of(asked: dict[str, Any]) -> Budget:
     return Budget(jobs=jobs, gpus=gpus, nodes=nodes)
 
 
-def words_of(budget: Budget) -> list[str]:
-    """The options that give a budget."""
-    words = ["--jobs", str(budget.jobs)]
-    words += ["--max-gpus", str(budget.gpus)] if budget.gpus is not None else []
-    return words + (["--max-nodes", str(budget.nodes)] if budget.nodes is not None else [])
+def budget_words(budget: Budget) -> list[str]:
+    """The options that give this budget, for a process that goes on with the run."""
+    asked = {"--jobs": budget.jobs, "--max-gpus": budget.gpus, "--max-nodes": budget.nodes}
+    return [word for option, value in asked.items() if value is not None for word in (option, str(value))]
+
+
+def stop_words(stop_at_first: bool) -> list[str]:
+    """The option that makes such a process stop at the first step that fails, where it is to."""
+    return ["--stop-at-first"] if stop_at_first else []
 
 
 def launch_of(asked: dict[str, Any], earlier: dict[str, Any] | None = None) -> Launch:

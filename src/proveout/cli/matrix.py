@@ -23,7 +23,7 @@ def run_matrix(
 ) -> int:
     """Plan and run a matrix; the exit status is that of the worst verdict."""
     from proveout.flow.matrix import plan_matrix, read_matrix
-    from proveout.flow.prove import begin, go_on_all, refuse_rejected
+    from proveout.flow.prove import go_on_all, prepare, refuse_rejected
     from proveout.store.runs import runs_root
 
     root = runs_root(state_dir)
@@ -38,7 +38,7 @@ def run_matrix(
             click.echo("\n".join(f"{step.id}: about {step.resources.minutes:g} min" for step in steps))
             click.echo(f"{len(steps)} steps in {len(planned)} runs")
         return 0
-    runs = [begin(each, root, policy) for each in planned]
+    runs = [prepare(each, root, policy) for each in planned]
     reports = go_on_all(runs, policy, ConsoleObserver())
     _show(reports, as_json)
     return EXIT_STATUS[worst(report.result for report in reports)]

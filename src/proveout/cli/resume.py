@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from proveout.cli import options
-from proveout.cli.launching import budget_of, budget_options, launch_of, launch_options, words_of
+from proveout.cli.launching import (
+    budget_of,
+    budget_options,
+    budget_words,
+    launch_of,
+    launch_options,
+    stop_words,
+)
 
 
 @click.command("resume")
@@ -39,7 +46,6 @@ def command(
     launch, budget = launch_of(asked, found.launch_site()), budget_of(asked)
     if detach:
         write_json(found.layout.launch, launch.site.as_table())
-        more = (*words_of(budget), *(("--stop-at-first",) if stop_at_first else ()))
-        return go_on_detached(found, more, as_json)
+        return go_on_detached(found, [*stop_words(stop_at_first), *budget_words(budget)], as_json)
     policy = Policy(launch=launch, budget=budget, again=AGAIN_ON_RESUME, keep_going=not stop_at_first)
     return show_report(go_on(found, policy, ConsoleObserver()), "json" if as_json else "text")

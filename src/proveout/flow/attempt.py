@@ -25,10 +25,12 @@ from proveout.domain.verdict import Verdict
 from proveout.flow.evidence import gather
 from proveout.flow.follow import LogFollower
 from proveout.flow.keep import Keeper
+from proveout.flow.noise import residual_noise
 from proveout.flow.observer import Observer
-from proveout.flow.settle import settle
+from proveout.flow.settle import explained, settle
 from proveout.judge import judge
 from proveout.launch import Job, Launch, launch_record
+from proveout.triage.construction import Construction, construction
 
 POLL_SECONDS = 0.25
 
@@ -99,12 +101,17 @@ def conclude(
     evidence = gather(step, number, files, ended, related, imports=imports)
     judgement = judge(evidence)
     triage = _triage(evidence) if judgement.verdict is not Verdict.PASS else None
+    built = construction_of(evidence) if judgement.verdict is not Verdict.PASS else None
+    verdict = settle(ended, judgement, triage, built)
+    beside = explained(built, verdict, triage) if built is not None else ()
+    if verdict is Verdict.PASS:
+        beside = residual_noise(evidence)
     result = AttemptResult(
         number=number,
         directory=files.root.name,
-        verdict=settle(ended, judgement, triage),
+        verdict=verdict,
         exit=ended,
-        findings=judgement.findings,
+        findings=(*judgement.findings, *beside),
         held=tuple(citation for part in _own_criteria_first(step, judgement) for citation in part.held),
         checks=tuple(row for part in judgement.results for row in part.checks),
         last_step=evidence.metrics.last_step(),
@@ -120,6 +127,13 @@ def conclude(
 def _own_criteria_first(step: Step, judgement: Judgement) -> list[CriterionResult]:
     own = {criterion.kind for criterion in step.criteria}
     return sorted(judgement.results, key=lambda result: result.kind not in own)
+
+
+def construction_of(evidence: Evidence) -> Construction | None:
+    """How far a training run came; None where the step does not train, or its log cannot be read."""
+    if evidence.step.planned_steps is None or not Path(evidence.log).exists():
+        return None
+    return construction([Path(evidence.log)], evidence.metrics.last_step())
 
 
 def _triage(evidence: Evidence) -> TriageResult | None:

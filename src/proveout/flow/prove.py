@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from proveout.domain.attribution import Against
 from proveout.domain.errors import BlockedError, UsageError
 from proveout.domain.files import write_atomic, write_json
 from proveout.domain.finding import Finding
 from proveout.domain.report import Report
 from proveout.domain.step import Plan
 from proveout.domain.verdict import Verdict
+from proveout.flow.against import attribute, request
 from proveout.flow.driving import driving
 from proveout.flow.execute import Policy, execute_all
 from proveout.flow.indexing import index_run
+from proveout.flow.no_graph import rerun_without_graphs
 from proveout.flow.observer import Observer
 from proveout.flow.planning import Planned
 from proveout.flow.provenance import preflight_run
@@ -34,23 +37,29 @@ def refuse_rejected(plan: Plan) -> None:
         raise UsageError(first.what + also, where=str(first.where), remedy=first.remedy)
 
 
-def prove(planned: Planned, root: Path, policy: Policy, observer: Observer) -> Report:
-    """Run a plan in a new run directory under ``root``, with the state of its checkouts kept there.
+def prove(
+    planned: Planned, root: Path, policy: Policy, observer: Observer, against: Against | None = None
+) -> Report:
+    """Run a plan in a new run directory under ``root``. Raises BlockedError as ``prepare`` and ``go_on`` do."""
+    return go_on(prepare(planned, root, policy, against), policy, observer)
+
+
+def prepare(planned: Planned, root: Path, policy: Policy, against: Against | None = None) -> Run:
+    """A new run directory for a plan, with the state of its checkouts and how its attempts are to be started.
+
+    ``against`` is a commit on which steps that do not pass are run again, to tell whose failure it is.
 
     Raises:
         BlockedError: no run directory can be made or written.
     """
-    return go_on(begin(planned, root, policy), policy, observer)
-
-
-def begin(planned: Planned, root: Path, policy: Policy) -> Run:
-    """A new run directory of a plan, with the state of its checkouts and how its attempts are started."""
     run = create(root, planned.plan)
     write_json(run.layout.checkouts, planned.checkouts)
     write_json(run.layout.launch, policy.launch.site.as_table())
     for role, patch in planned.patches().items():
         run.layout.patches.mkdir(exist_ok=True)
         write_atomic(run.layout.patch(role), patch)
+    if against is not None:
+        request(run, against)
     return run
 
 
@@ -73,7 +82,11 @@ def go_on_all(runs: Sequence[Run], policy: Policy, observer: Observer) -> list[R
             observer.planned(run, run.plan)
         try:
             with driving(runs):
-                execute_all([run for run in runs if _preflighted(run, policy, observer)], policy, observer)
+                going = [run for run in runs if _preflighted(run, policy, observer)]
+                execute_all(going, policy, observer)
+                for run in going:
+                    rerun_without_graphs(run, policy.launch, observer)
+                    attribute(run, policy.launch, observer)
         except KeyboardInterrupt:
             for run in runs:
                 run.journal.append("interrupted")

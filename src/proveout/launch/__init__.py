@@ -20,9 +20,9 @@ SCHEDULERS: dict[str, str] = {
 }
 LAUNCHERS: dict[str, str] = {
     "process": "proveout.launch.launchers.process",
-    "container": "proveout.launch.launchers.container",
     "srun": "proveout.launch.launchers.srun",
     "ray.sub": "proveout.launch.launchers.ray_sub",
+    "container": "proveout.launch.launchers.container",
 }
 
 __all__ = [
