@@ -156,14 +156,14 @@ def test_cancel_leaves_a_finished_run_as_it_is(tmp_path: Path, proveout: Callabl
 def test_a_driver_of_another_machine_is_alive_while_it_goes_on_saying_so(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = [0.0]
+    now, silent = [0.0], driving.SILENT_BEATS * driving.BEAT_SECONDS
     monkeypatch.setattr(driving.time, "monotonic", lambda: now[0])
     pulse = Pulse(run)
     for beat in (1, 2, 3):
         write_json(run.layout.driver, Driver(pid=1, host="elsewhere", beat=beat))
-        now[0] += driving.SILENT_SECONDS - 1
+        now[0] += silent - 1
         assert pulse.beats()
-    now[0] += driving.SILENT_SECONDS + 1
+    now[0] += silent + 1
     assert not pulse.beats()
 
 

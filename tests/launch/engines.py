@@ -6,10 +6,11 @@ A pair whose engine is absent is skipped on a developer's machine; in CI (``CI=t
 from __future__ import annotations
 
 import atexit
-import contextlib
+import ctypes
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,12 +20,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from proveout.launch import LaunchSite
+from proveout.launch import LaunchSite, supervise
 from proveout.launch.ray import head
 
+PR_SET_PDEATHSIG = 1
 IMAGE = "localhost/proveout-test:bookworm"
 
 
@@ -97,13 +98,21 @@ def ray_address() -> str:
         "temp": str(folder),
     }
     (folder / "head.json").write_text(json.dumps(told))
-    with (folder / "log").open("wb") as log:
-        holder = subprocess.Popen(
-            [sys.executable, head.__file__, "run", str(folder / "head.json")],
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    watched = {
+        "argv": [sys.executable, head.__file__, "run", str(folder / "head.json")],
+        "cwd": str(folder),
+        "log": str(folder / "log"),
+        "exit": str(folder / "supervisor-exit.json"),
+        "process": str(folder / "supervisor.json"),
+        "timeout_seconds": 7200,
+        "launcher": "test",
+    }
+    (folder / "spec.json").write_text(json.dumps(watched))
+    holder = subprocess.Popen(
+        [sys.executable, "-I", supervise.__file__, str(folder / "spec.json")],
+        start_new_session=True,
+        preexec_fn=_end_with_the_parent,  # noqa: PLW1509 - no thread runs yet
+    )
     atexit.register(end_session, holder, folder)
     while not (folder / "address").exists():
         assert holder.poll() is None, (folder / "log").read_text()
@@ -111,16 +120,15 @@ def ray_address() -> str:
     return (folder / "address").read_text()
 
 
+def _end_with_the_parent() -> None:
+    """Have the supervisor told to stop when the test process dies, however that comes."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
 def end_session(holder: subprocess.Popen[bytes], folder: Path) -> None:
-    """End a process and everything that it started, which names ``folder`` in its command line."""
-    mine = [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if any(str(folder) in word for word in process.info["cmdline"] or ())
-    ]
-    for process in [*mine, holder]:
-        with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
-            process.kill()
+    """Have the supervisor stop the cluster, and remove its directory."""
+    holder.terminate()
+    holder.wait()
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -40,9 +40,11 @@ def files(tmp_path: Path) -> AttemptLayout:
     return AttemptLayout(root)
 
 
-def starting(**settings: Any) -> Launch:
+def starting(*setup: str, **settings: Any) -> Launch:
     table = {"engine": "podman", **settings}
-    return launch.launch_for(LaunchSite(launcher="container", image=IMAGE, tables={"container": table}))
+    return launch.launch_for(
+        LaunchSite(launcher="container", image=IMAGE, setup=setup, tables={"container": table})
+    )
 
 
 def python(files: AttemptLayout, code: str, **env: str) -> Command:
@@ -140,7 +142,7 @@ def test_a_container_that_another_kills_was_not_ended_by_its_command(sleeping: t
 
 
 def test_setup_runs_first_in_the_same_container_and_is_recorded(files: AttemptLayout) -> None:
-    begin = starting(setup=["sh -c 'echo \"made here\" > /made'"])
+    begin = starting("sh -c 'echo \"made here\" > /made'")
     record = wait(begin.submit(python(files, "print(open('/made').read())"), files, Resources()))
     assert record.ok
     assert "made here" in files.log.read_text()
@@ -150,7 +152,7 @@ def test_setup_runs_first_in_the_same_container_and_is_recorded(files: AttemptLa
 
 
 def test_a_token_in_a_setup_command_is_shown_nowhere(files: AttemptLayout) -> None:
-    begin = starting(setup=["echo --index-url https://me:planted-token@host/simple"])
+    begin = starting("echo --index-url https://me:planted-token@host/simple")
     wait(begin.submit(python(files, "pass"), files, Resources()))
     facts = launch.launch_record(files)
     assert facts is not None
@@ -158,11 +160,16 @@ def test_a_token_in_a_setup_command_is_shown_nowhere(files: AttemptLayout) -> No
 
 
 def test_setup_that_fails_is_no_run_of_the_command(files: AttemptLayout) -> None:
-    begin = starting(setup=["sh -c 'exit 7'"])
+    begin = starting("sh -c 'exit 7'")
     record = wait(begin.submit(python(files, "open('ran', 'w')"), files, Resources()))
     assert record.end is End.NOT_STARTED
     assert record.detail.startswith("setup failed with status 7: sh -c")
     assert not (files.root / "ran").exists()
+
+
+def test_setup_that_may_fail_does_not_matter(files: AttemptLayout) -> None:
+    begin = starting("-sh -c 'exit 7'")
+    assert wait(begin.submit(python(files, "pass"), files, Resources())).ok
 
 
 def test_every_argument_arrives_as_it_is(files: AttemptLayout) -> None:

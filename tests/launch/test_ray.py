@@ -157,7 +157,7 @@ def test_a_cluster_that_does_not_start_is_blocked_with_its_last_line(
 @pytest.fixture
 def own(files: AttemptLayout) -> Iterator[tuple[Job, Path]]:
     """A job that sleeps in a cluster of its own, and where that cluster lives."""
-    begin = starting(address="", program=ray_program(), num_cpus=1)
+    begin = starting(address="", program=ray_program(), num_cpus=1, lost_seconds=5)
     code = "import time; print('up', flush=True); time.sleep(600)"
     job = begin.submit(python(files, code), files, Resources())
     until(lambda: files.log.exists() and files.log.read_text())

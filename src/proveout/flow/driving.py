@@ -12,7 +12,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -25,15 +25,18 @@ from proveout.store.runs import Run
 CANCEL_SIGNAL = signal.SIGUSR2
 LISTEN_SECONDS = 0.5
 BEAT_SECONDS = 5.0
-SILENT_SECONDS = 3 * BEAT_SECONDS
+BEAT_SECONDS_A_RUN = 0.05
+LISTEN_SECONDS_A_RUN = 0.002
+SILENT_BEATS = 3
 
 
 class Driver(msgspec.Struct, frozen=True, kw_only=True):
-    """Which process drives a run; ``beat`` counts up for as long as it does."""
+    """Which process drives a run; ``beat`` counts up every ``every`` seconds for as long as it does."""
 
     pid: int
     host: str
     beat: int
+    every: float = BEAT_SECONDS
 
     @property
     def here(self) -> bool:
@@ -42,21 +45,23 @@ class Driver(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def driving(run: Run) -> Iterator[None]:
-    """Say that this process drives ``run``; a request to cancel it raises KeyboardInterrupt in the main thread."""
-    run.layout.cancel.unlink(missing_ok=True)
+def driving(runs: Sequence[Run]) -> Iterator[None]:
+    """Say that this process drives ``runs``; a request to cancel one raises KeyboardInterrupt in the main thread."""
+    for run in runs:
+        run.layout.cancel.unlink(missing_ok=True)
     stop = threading.Event()
     listens = threading.current_thread() is threading.main_thread()
     before = signal.signal(CANCEL_SIGNAL, _cancelled) if listens else None
-    beating = threading.Thread(target=_beat, args=(run, stop, listens), daemon=True)
+    beating = threading.Thread(target=_beat, args=(runs, stop, listens), daemon=True)
     beating.start()
     try:
         yield
     finally:
         stop.set()
         beating.join()
-        with contextlib.suppress(OSError):
-            run.layout.driver.unlink(missing_ok=True)
+        for run in runs:
+            with contextlib.suppress(OSError):
+                run.layout.driver.unlink(missing_ok=True)
         if before is not None:
             signal.signal(CANCEL_SIGNAL, before)
 
@@ -90,23 +95,27 @@ class Pulse:
         now = time.monotonic()
         if driver.beat != self._beat:
             self._beat, self._changed = driver.beat, now
-        return now - self._changed < SILENT_SECONDS
+        return now - self._changed < SILENT_BEATS * driver.every
 
 
-def _beat(run: Run, stop: threading.Event, listens: bool) -> None:
+def _beat(runs: Sequence[Run], stop: threading.Event, listens: bool) -> None:
     beat, last, asked = 0, float("-inf"), False
+    every = max(BEAT_SECONDS, BEAT_SECONDS_A_RUN * len(runs))
     while True:
-        if time.monotonic() - last >= BEAT_SECONDS:
+        if time.monotonic() - last >= every:
             beat, last = beat + 1, time.monotonic()
-            said = Driver(pid=os.getpid(), host=socket.gethostname(), beat=beat)
-            with contextlib.suppress(OSError):
-                write_atomic(run.layout.driver, msgspec.json.encode(said))
-        if listens and not asked and run.layout.cancel.exists():
+            said = msgspec.json.encode(
+                Driver(pid=os.getpid(), host=socket.gethostname(), beat=beat, every=every)
+            )
+            for run in runs:
+                with contextlib.suppress(OSError):
+                    write_atomic(run.layout.driver, said)
+        if listens and not asked and any(run.layout.cancel.exists() for run in runs):
             asked = True
             main = threading.main_thread().ident
             if main is not None:
                 signal.pthread_kill(main, CANCEL_SIGNAL)
-        if stop.wait(LISTEN_SECONDS):
+        if stop.wait(max(LISTEN_SECONDS, LISTEN_SECONDS_A_RUN * len(runs))):
             return
 
 

@@ -81,9 +81,7 @@ def go_on_all(runs: Sequence[Run], policy: Policy, observer: Observer) -> list[R
             held.enter_context(run.held())
             observer.planned(run, run.plan)
         try:
-            with ExitStack() as heard:
-                for run in runs:
-                    heard.enter_context(driving(run))
+            with driving(runs):
                 going = [run for run in runs if _preflighted(run, policy, observer)]
                 execute_all(going, policy, observer)
                 for run in going:

@@ -6,6 +6,7 @@ from proveout.domain.errors import UsageError
 from proveout.domain.files import read_json
 from proveout.domain.layout import AttemptLayout
 from proveout.launch.launchers import ray_sub
+from proveout.launch.ray.cluster import FOLDER
 from proveout.launch.slurm.submit import Submitted, number_path, record_path
 
 
@@ -18,4 +19,6 @@ def extra_logs(files: AttemptLayout) -> tuple[str, ...]:
         found.append(record.log(number))
     except (UsageError, KeyError):
         pass
+    found += sorted((files.root / FOLDER / "logs").glob("*"))
+    found += [files.root / FOLDER / "run.log", files.root / "ray-job.log"]
     return tuple(str(path) for path in found if path.is_file() and path.stat().st_size)

@@ -12,12 +12,12 @@ END_FILE = ".container-end"
 DEFAULT_UMASK = "0022"
 
 
-def script(place: str, cwd: str, umask: str, setup: Sequence[Sequence[str]]) -> str:
+def script(place: str, cwd: str, umask: str, setup: Sequence[str]) -> str:
     """The script for one attempt, whose directory is ``place``; the command's words are its arguments.
 
-    A command of ``setup`` that fails is the end: the attempt was then not started.
+    A command of ``setup`` that fails is the end, unless it begins with ``-``: the attempt was then not started.
     """
-    steps = [_step(number, words) for number, words in enumerate(setup, start=1)]
+    steps = [_step(number, line) for number, line in enumerate(setup, start=1)]
     text = files("proveout.launch.container").joinpath("inside.sh").read_text(encoding="utf-8")
     return text.format(
         place=shlex.quote(place),
@@ -28,12 +28,15 @@ def script(place: str, cwd: str, umask: str, setup: Sequence[Sequence[str]]) -> 
     )
 
 
-def _step(number: int, words: Sequence[str]) -> str:
-    shown = _plain(redact.text(shlex.join(words)))
-    return (
-        f'echo "proveout: setup {number}: {shown}"\n'
-        f'{shlex.join(words)} </dev/null || {{ say "not-started setup failed with status $?: {shown}"; exit 126; }}'
+def _step(number: int, line: str) -> str:
+    command = shlex.join(shlex.split(line.removeprefix("-")))
+    shown = _plain(redact.text(command))
+    failed = (
+        ":"
+        if line.startswith("-")
+        else f'{{ say "not-started setup failed with status $?: {shown}"; exit 126; }}'
     )
+    return f'echo "proveout: setup {number}: {shown}"\n{command} </dev/null || {failed}'
 
 
 def _plain(text: str) -> str:

@@ -14,9 +14,8 @@ class ContainerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     ``user`` is the user inside (the image's own where none is named), ``umask`` that of the command. ``gpus`` is
     ``auto`` (as many as the step needs), ``all``, ``none`` or device numbers (``0,1``). ``ulimits`` are those of
     NVIDIA's images for a step with GPUs, where none are named. ``memory`` limits the container (``64g``; swap
-    included). ``entrypoint`` keeps the image's own entry point in front of the command. ``setup`` are commands that
-    run first, in the same container (``python -m pip install nvidia-modelopt``). ``runtime`` and ``extra`` are
-    handed to the engine as they are.
+    included). ``entrypoint`` keeps the image's own entry point in front of the command. ``runtime``
+    and ``extra`` are handed to the engine as they are.
     """
 
     engine: str = ""
@@ -29,6 +28,5 @@ class ContainerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     ulimits: tuple[str, ...] | None = None
     network: str = "host"
     entrypoint: bool = False
-    setup: tuple[str, ...] = ()
     runtime: str = ""
     extra: tuple[str, ...] = ()

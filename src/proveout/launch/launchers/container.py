@@ -18,6 +18,7 @@ from proveout.launch.container.inside import END_FILE, script
 from proveout.launch.container.mounts import mounts_for
 from proveout.launch.container.settings import ContainerSettings
 from proveout.launch.files import environment
+from proveout.launch.launchers.containers import needs_image
 from proveout.launch.site import LaunchSite
 
 SCRIPT = "container.sh"
@@ -31,17 +32,14 @@ class ContainerLauncher:
 
     def check(self, site: LaunchSite) -> None:
         """Raises UsageError without an image, or for settings that cannot be read."""
-        settings = _settings(site)
-        if not site.image:
-            raise UsageError(
-                "the container launcher needs an image", remedy="give --image NAME, or image in [launch]"
-            )
-        for number, line in enumerate(settings.setup, start=1):
+        _settings(site)
+        needs_image(site, self.name)
+        for number, line in enumerate(site.setup, start=1):
             try:
-                shlex.split(line)
+                shlex.split(line.removeprefix("-"))
             except ValueError as error:
                 raise UsageError(
-                    f"setup command {number} is no command: {error}", where="launch.container.setup"
+                    f"setup command {number} is no command: {error}", where="launch.setup"
                 ) from error
 
     def wrap(self, command: Command, files: AttemptLayout, resources: Resources, site: LaunchSite) -> Wrapped:
@@ -55,8 +53,7 @@ class ContainerLauncher:
             inside["PYTHONPATH"] = env["PYTHONPATH"]
         by_value = {name: value for name, value in inside.items() if of_the_engine(name)}
         place = files.root / SCRIPT
-        setup = [shlex.split(line) for line in settings.setup]
-        _write(files, script(str(files.root), site.workdir or command.cwd, _umask(settings), setup))
+        _write(files, script(str(files.root), site.workdir or command.cwd, _umask(settings), site.setup))
         wanted = Wanted(
             name=f"proveout-{secrets.token_hex(6)}",
             image=image.id,
@@ -91,7 +88,7 @@ class ContainerLauncher:
         found |= {"image id": image.id} if image.id != site.image else {}
         found |= {"digest": ", ".join(image.digests)} if image.digests else {}
         found |= {"memory limit": settings.memory} if settings.memory else {}
-        found |= {"set up in the container": redact.text("; ".join(settings.setup))} if settings.setup else {}
+        found |= {"set up in the container": redact.text("; ".join(site.setup))} if site.setup else {}
         found |= {"engine options": redact.text(shlex.join(settings.extra))} if settings.extra else {}
         return found
 

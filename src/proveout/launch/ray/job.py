@@ -23,7 +23,7 @@ from proveout.launch.ray.jobs import Jobs, JobState, RefusedError, UnreachableEr
 FIRST_SECONDS = 1.0
 LONGEST_SECONDS = 10.0
 RECORD_SECONDS = 8.0
-AGREE_SECONDS = 6.0
+AGREE_SECONDS = 15.0
 CANCEL_SECONDS = 12.0
 PAUSE_SECONDS = 0.1
 
