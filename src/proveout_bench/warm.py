@@ -15,6 +15,7 @@ import select
 import signal
 import socket
 import sys
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -27,7 +28,7 @@ def delegate(path: str) -> int:
     end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     end.connect(path)
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    text = json.dumps({"argv": sys.argv[1:], "env": environment, "cwd": os.getcwd()}).encode()
+    text = json.dumps({"argv": sys.argv[1:], "env": environment, "cwd": str(Path.cwd())}).encode()
     files = array.array("i", [1, 2])
     end.sendmsg([len(text).to_bytes(4, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
     end.sendall(text)
@@ -48,7 +49,8 @@ def serve(path: str) -> None:
     runs: dict[socket.socket, tuple[int, int]] = {}
     try:
         while True:
-            ready, _, _ = select.select([listener, *runs, *(handle for _, handle in runs.values())], [], [])
+            waited: list[Any] = [listener, *runs, *(handle for _, handle in runs.values())]
+            ready, _, _ = select.select(waited, [], [])
             if listener in ready:
                 caller, _ = listener.accept()
                 pid = _start(caller, listener, runs)
@@ -67,7 +69,7 @@ def serve(path: str) -> None:
     finally:
         for pid, _ in runs.values():
             os.killpg(pid, signal.SIGKILL)
-        os.unlink(path)
+        Path(path).unlink(missing_ok=True)
 
 
 def _start(caller: socket.socket, listener: socket.socket, runs: dict[socket.socket, tuple[int, int]]) -> int:

@@ -56,7 +56,9 @@ def run_clean(
 
 
 def _kinds() -> list[tuple[int, str, tuple[str, ...]]]:
-    plain = [(row.level, row.name, tuple[str, ...]()) for row in table().steps if not row.name.endswith("save")]
+    plain = [
+        (row.level, row.name, tuple[str, ...]()) for row in table().steps if not row.name.endswith("save")
+    ]
     special = [(fault.level, fault.step, fault.extra) for fault in catalogue() if fault.extra]
     return list(dict.fromkeys([*plain, *special]))
 

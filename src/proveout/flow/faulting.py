@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -28,6 +27,7 @@ from proveout.loops.bench.faults import RESUME, Fault, chosen
 from proveout.store.runs import Run, create
 
 FAULTS = "faults"
+_SYMPTOMS = ("judge.exit", "judge.completion", "judge.artifacts")
 _NO_BOUNDARY = (None, Boundary.NONE, Boundary.UNKNOWN, Boundary.NOISE)
 
 
@@ -59,9 +59,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 def steps_of(fault: Fault, context: LoopContext) -> tuple[Step, ...]:
     """The steps of the fault's run, the fault in the one that carries it."""
     sound = msgspec.structs.replace(context, overrides=(*context.overrides, *fault.extra))
-    request = LevelRequest(loop="bench", level=fault.level, requested=True, reason=fault.id, variant=fault.step)
+    request = LevelRequest(
+        loop="bench", level=fault.level, requested=True, reason=fault.id, variant=fault.step
+    )
     return tuple(
-        _with(step, fault) if _carries(step, fault) else step for step in loops.get("bench").steps(request, sound)
+        _with(step, fault) if _carries(step, fault) else step
+        for step in loops.get("bench").steps(request, sound)
     )
 
 
@@ -169,22 +172,24 @@ def _outcome(fault: Fault, run: Run, steps: tuple[Step, ...], results: tuple[Ste
 
 
 def _deciding(attempt: AttemptResult | None) -> Finding | None:
-    """The most telling ERROR: one that names a boundary, at the earliest training step; the exit status last."""
-    errors = [finding for finding in attempt.findings if finding.severity is Severity.ERROR] if attempt else []
+    """The most telling ERROR: with a boundary, at the earliest training step; that it ended early comes last."""
+    errors = (
+        [finding for finding in attempt.findings if finding.severity is Severity.ERROR] if attempt else []
+    )
     return min(errors, key=_telling, default=None)
 
 
 def _telling(finding: Finding) -> tuple[bool, bool, float]:
     step = _step_of(finding)
     return (
-        finding.id == "judge.exit.status",
+        finding.id.startswith(_SYMPTOMS),
         finding.boundary in _NO_BOUNDARY,
         float("inf") if step is None else step,
     )
 
 
 def _boundary(attempt: AttemptResult | None, error: Finding | None) -> Boundary | None:
-    """The deciding finding's where the command ended well, as only metrics then show the fault; else triage's."""
+    """The deciding finding's where the command ended well, as metrics alone show the fault; else triage's."""
     if attempt is None:
         return None
     named = error.boundary if error is not None else None

@@ -32,13 +32,18 @@ def warm_server(python: str) -> Iterator[dict[str, str]]:
     with tempfile.TemporaryDirectory(prefix="proveout-warm-") as folder:
         path = str(Path(folder) / "socket")
         server = subprocess.Popen(
-            [python, "-m", "proveout_bench.warm", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [python, "-m", "proveout_bench.warm", path],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         try:
             line = server.stdout.readline() if server.stdout else ""
             if READY not in line:
                 error = server.stderr.read() if server.stderr else ""
-                raise BlockedError(f"the bench loop does not start: {error.strip()[-300:] or line}", where=python)
+                raise BlockedError(
+                    f"the bench loop does not start: {error.strip()[-300:] or line}", where=python
+                )
             yield {VARIABLE: path}
         finally:
             server.terminate()

@@ -1,8 +1,8 @@
 """Would NeMo-RL's own checks of the matching functional test have seen it? Their expressions, with their semantics.
 
-Semantics as measured on that repository's ``check_metrics.py``: ``max`` and ``min`` are Python's over the values, so NaN
-after the first value is passed over; a comparison with NaN is false; an unknown series fails. A script fails besides
-where its command does not end with status 0. Expressions: ``tests/functional/*.sh`` of NeMo-RL 7ea279abf.
+Semantics as measured on that repository's ``check_metrics.py``: ``max`` and ``min`` are Python's over the values, so
+NaN after the first value is passed over; a comparison with NaN is false; an unknown series fails. A script fails
+besides where its command does not end with status 0. Expressions: ``tests/functional/*.sh`` of NeMo-RL 7ea279abf.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def checks_for(evidence: Evidence) -> tuple[Check, ...]:
             return (_below("train/token_mult_prob_error", 1.05), *_RATIOS)
         case 1, "lora-resume":
             return _RESUMED
-        case (1 | 6), _:
+        case ((1 | 6), _):
             return (_above("train/reward", 0.03), _below("train/gen_kl_error", 0.001))
         case _:
             return (_below("train/token_mult_prob_error", 1.05), *_RATIOS)
@@ -84,7 +84,11 @@ def _close(tag: str, rtol: float) -> Check:
         if ours is None or theirs is None:
             return False
         known = theirs.as_dict()
-        return all(abs(value - known[step]) <= 1e-8 + rtol * abs(known[step]) for step, value in ours if step in known)
+        return all(
+            abs(value - known[step]) <= 1e-8 + rtol * abs(known[step])
+            for step, value in ours
+            if step in known
+        )
 
     return holds
 

@@ -113,7 +113,9 @@ class Driver:
         seconds = self._phases.take()
         console.results(metrics, validated, seconds)
         refit = {name: value for name, value in metrics.items() if name.startswith("refit/")}
-        self._writer.write(step, "refit", {name.removeprefix("refit/"): value for name, value in refit.items()})
+        self._writer.write(
+            step, "refit", {name.removeprefix("refit/"): value for name, value in refit.items()}
+        )
         self._writer.write(step, "train", {name: metrics[name] for name in metrics.keys() - refit.keys()})
         self._writer.write(step, "validation", validated)
         self._writer.write(step, "timing/train", seconds)

@@ -40,7 +40,11 @@ def build_actors(config: RunConfig, phases: Phases) -> Actors:
     task: Task = registry.load(registry.TASKS, config.task.name)(config.task)
     with phases.phase("policy_init_time_s", "Setting up model and training..."):
         model, tokenizer = models.load(config)
-        forked = _engine(config, model, tokenizer) if config.rollout.engine in registry.FORKED and ranks.first() else None
+        forked = (
+            _engine(config, model, tokenizer)
+            if config.rollout.engine in registry.FORKED and ranks.first()
+            else None
+        )
         model = model.to(config.runtime.device)
         policy: PolicyBackend = registry.load(registry.BACKENDS, config.backend)(
             config, Faults(config.fault).policy_model(model)

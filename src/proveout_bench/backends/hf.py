@@ -67,7 +67,9 @@ class HfBackend:
         self._model: Trained = (
             LoraModel(config.lora, model, faults, config.seed) if config.lora.rank else FullModel(model)
         )
-        self._optimizer = Optimizer(faults.optimized(self._model.trainable), config.lr, config.optimizer, faults)
+        self._optimizer = Optimizer(
+            faults.optimized(self._model.trainable), config.lr, config.optimizer, faults
+        )
 
     def trainable_parameters(self) -> int:
         """Number of scalars that the optimizer may change."""
@@ -111,7 +113,9 @@ class HfBackend:
 
     def unmoved(self) -> int:
         """Trainable tensors without any change."""
-        return sum(torch.equal(now, then) for now, then in zip(self._model.trainable, self._marked, strict=True))
+        return sum(
+            torch.equal(now, then) for now, then in zip(self._model.trainable, self._marked, strict=True)
+        )
 
     def parts(self) -> dict[str, Stateful]:
         """``policy``, ``optimizer`` and ``scheduler``."""

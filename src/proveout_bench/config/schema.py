@@ -63,9 +63,10 @@ class Refit:
     """How weights reach a separate generation process (``rollout.engine=process``).
 
     ``transfer``: ``dense`` sends each weight by itself, ``packed`` fills buckets of ``bucket_bytes``, ``delta`` sends
-    places and values of the elements that changed (or a whole weight where that is less), and all of them in every ``full_every``-th refit. ``encoding`` of a
-    delta: the new values, or their xor with the old ones. ``dtype`` is that of the wire. Every ``verify_every``-th
-    refit compares a checksum of all weights on both sides. ``timeout_s``: how long an answer may take.
+    places and values of the elements that changed (or a whole weight where that is less), and all of them in every
+    ``full_every``-th refit. ``encoding`` of a delta: the new values, or their xor with the old ones. ``dtype`` is that
+    of the wire. Every ``verify_every``-th refit compares a checksum of all weights on both sides. ``timeout_s``: how
+    long an answer may take.
     """
 
     transfer: Literal["dense", "packed", "delta"] = "packed"

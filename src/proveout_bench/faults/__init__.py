@@ -136,7 +136,9 @@ class Faults:
 
     def loss_settings(self, config: Loss) -> Loss:
         """The settings of the loss; ``loss-clip-ignored`` leaves ratios as they are."""
-        return replace(config, clip_low=0.999999, clip_high=1e9) if self.named("loss-clip-ignored") else config
+        return (
+            replace(config, clip_low=0.999999, clip_high=1e9) if self.named("loss-clip-ignored") else config
+        )
 
     def rate(self, value: float) -> float:
         """The learning rate; ``optimizer-lr-zero`` makes it 0."""

@@ -11,9 +11,7 @@ from torch import Tensor
 class Sampling:
     """The hooks of a sound sampler."""
 
-    def delivered(
-        self, weights: Iterable[tuple[str, Tensor]], version: int
-    ) -> Iterable[tuple[str, Tensor]]:
+    def delivered(self, weights: Iterable[tuple[str, Tensor]], version: int) -> Iterable[tuple[str, Tensor]]:
         """The weights of refit ``version`` (from 1) as they arrive."""
         return weights
 

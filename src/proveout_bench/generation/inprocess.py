@@ -29,6 +29,7 @@ class InProcessGenerator:
         model: torch.nn.Module,
         tokenizer: Tokenizer,
         seed: int,
+        *,
         hooks: Sampling | None = None,
         shared: bool = False,
     ) -> None:

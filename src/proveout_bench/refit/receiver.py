@@ -78,7 +78,12 @@ class Receiver:
         return bits_of(self._weights[name], self._dtype)
 
     def _apply(
-        self, pieces: Sequence[dict[str, Any]], tensors: list[Tensor], encoding: str, seen: set[str], extra: set[str]
+        self,
+        pieces: Sequence[dict[str, Any]],
+        tensors: list[Tensor],
+        encoding: str,
+        seen: set[str],
+        extra: set[str],
     ) -> None:
         rest = iter(tensors)
         for piece in pieces:

@@ -14,7 +14,15 @@ class RefitReport:
 
 
 def measures(
-    *, version: int, expected: int, changed: int, elements: int, largest: float, missing: int, extra: int, sent: int
+    *,
+    version: int,
+    expected: int,
+    changed: int,
+    elements: int,
+    largest: float,
+    missing: int,
+    extra: int,
+    sent: int,
 ) -> dict[str, float]:
     """The metrics that every engine reports; ``largest`` is the largest absolute change of one element."""
     return {

@@ -38,7 +38,7 @@ class Piece:
     @property
     def size(self) -> int:
         """Bytes."""
-        return self.values.nbytes + (self.places.nbytes if self.places is not None else 0)
+        return sum(int(part.nbytes) for part in self.tensors())
 
     def row(self) -> dict[str, Any]:
         """What the receiver must know besides the integers."""
@@ -65,7 +65,13 @@ class Sender:
         full = self._full()
         self._seconds, self._sent = {"encode": 0.0}, 0
         base, self.version = self.version, self.version + 1
-        head = {"op": "refit", "version": self.version, "base": base, "full": full, "encoding": self._config.encoding}
+        head = {
+            "op": "refit",
+            "version": self.version,
+            "base": base,
+            "full": full,
+            "encoding": self._config.encoding,
+        }
         try:
             self._link.send(head)
             for bucket in self._buckets(self._pieces(weights, full)):
@@ -73,7 +79,11 @@ class Sender:
             elements = sum(held.numel() for held in self._held.values())
             verify = self.version % self._config.verify_every == 0
             self._link.send({"op": "commit", "verify": verify})
-            expected = self._timed(lambda: checksum(self._held[name] for name in sorted(self._held))) if verify else 0
+            expected = (
+                self._timed(lambda: checksum(self._held[name] for name in sorted(self._held)))
+                if verify
+                else 0
+            )
             answer, _, _ = self._link.receive()
         except PeerGoneError as error:
             raise RefitError(f"version {self.version}: {error}") from error
@@ -93,11 +103,16 @@ class Sender:
         )
         for word in ("missing", "extra"):
             if answer[word]:
-                print(f"Refit: {len(answer[word])} names {word} at generation, such as {answer[word][0]}", flush=True)
+                print(
+                    f"Refit: {len(answer[word])} names {word} at generation, such as {answer[word][0]}",
+                    flush=True,
+                )
         return RefitReport(metrics | {"full_sync": float(full), "checksum_ok": float(verify)}, seconds)
 
     def _full(self) -> bool:
-        sparse = self._config.transfer == "delta" and self._held and self._since_full + 1 < self._config.full_every
+        sparse = (
+            self._config.transfer == "delta" and self._held and self._since_full + 1 < self._config.full_every
+        )
         full = self._hooks.full_sync(not sparse, self.version + 1)
         self._since_full = 0 if full else self._since_full + 1
         return bool(full)
@@ -145,7 +160,9 @@ class Sender:
         head["tensors"] = [[str(one.dtype).removeprefix("torch."), list(one.shape)] for one in tensors]
         blob = b""
         if self._compress is not None:
-            blob = self._compress(b"".join(memoryview(one.view(torch.uint8).numpy()) for one in tensors if one.numel()))
+            blob = self._compress(
+                b"".join(memoryview(one.view(torch.uint8).numpy()) for one in tensors if one.numel())
+            )
             head = head | {"packed": self._config.compress}
             head["shapes"] = head.pop("tensors")
         self._seconds["encode"] += time.perf_counter() - start
@@ -172,5 +189,3 @@ class Sender:
                 f"version {self.version}: checksum {answer['checksum']:08x} of generation's weights, "
                 f"{expected:08x} of the policy's; they are not the same weights"
             )
-
-

@@ -28,9 +28,11 @@ class Link:
         self.sent = self.received = 0
 
     def send(self, head: dict[str, Any], tensors: Sequence[Tensor] = (), blob: bytes = b"") -> None:
-        """Send ``head`` with contiguous CPU ``tensors``, or with bytes in their place. PeerGoneError if nobody is there."""
+        """Send ``head`` with CPU ``tensors``, or with bytes in their place. PeerGoneError if nobody is there."""
         if tensors:
-            head = head | {"tensors": [[str(one.dtype).removeprefix("torch."), list(one.shape)] for one in tensors]}
+            head = head | {
+                "tensors": [[str(one.dtype).removeprefix("torch."), list(one.shape)] for one in tensors]
+            }
         parts = [_bytes_of(one) for one in tensors] if tensors else [memoryview(blob)]
         size = sum(part.nbytes for part in parts)
         text = msgspec.json.encode(head)
@@ -61,7 +63,9 @@ class Link:
             try:
                 count = self._socket.recv_into(view[place:])
             except TimeoutError as error:
-                raise PeerGoneError(f"the other process did not answer within {self._socket.gettimeout():g} s") from error
+                raise PeerGoneError(
+                    f"the other process did not answer within {self._socket.gettimeout():g} s"
+                ) from error
             except OSError as error:
                 raise PeerGoneError(f"the other process is gone: {error.strerror or error}") from error
             if not count:

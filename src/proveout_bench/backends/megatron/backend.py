@@ -95,7 +95,9 @@ class MegatronBackend:
 
     def generator(self, tokenizer: Tokenizer) -> Generator:
         """Not there: raises ConfigError."""
-        raise ConfigError("rollout.engine=policy: backend megatron does not generate; use inprocess or process")
+        raise ConfigError(
+            "rollout.engine=policy: backend megatron does not generate; use inprocess or process"
+        )
 
     def parts(self) -> dict[str, Part]:
         """``policy`` (with the optimizer, a folder of Megatron's) and ``scheduler``."""
