@@ -105,11 +105,15 @@ class Loss:
 
 @dataclass(frozen=True, kw_only=True)
 class Runtime:
-    """Where and how the program computes. ``threads`` is part of what makes a run repeat bit for bit."""
+    """Where and how the program computes. ``threads`` is part of what makes a run repeat bit for bit.
+
+    ``ranks``: processes that share the rows of each minibatch of backend ``hf`` (data parallel).
+    """
 
     device: Literal["cpu", "cuda"] = "cpu"
     threads: Count = 1
     deterministic: bool = True
+    ranks: Count = 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -174,14 +174,6 @@ class Faults:
 
         files.spoil(self._config.inject, folder)
 
-    def rendezvous(self, port: int) -> Any:
-        """Called with the port at which the ranks will meet; ``environment-port-in-use`` takes it first."""
-        import socket
-
-        if not self.named("environment-port-in-use"):
-            return None
-        return socket.create_server(("127.0.0.1", port))
-
     def loss(self, step: int, value: Tensor, tokens: int) -> Tensor:
         """The scalar loss of one minibatch whose responses have ``tokens`` columns, before its backward pass.
 
