@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from proveout_bench.batch import Batch
@@ -41,6 +42,10 @@ class PolicyBackend(Protocol):
 
     def logits(self, ids: Tensor) -> Tensor:
         """Logits of whole sequences without padding, float32 [B, S, V] on the CPU, for int64 ``ids`` [B, S]."""
+        ...
+
+    def first_differing(self, original: torch.nn.Module, ids: Tensor) -> list[str]:
+        """One text for each weight of the first place that computes something else than ``original``, if known."""
         ...
 
     def reference_logprobs(self, batch: Batch) -> Tensor:

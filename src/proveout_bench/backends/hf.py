@@ -85,6 +85,10 @@ class HfBackend:
         """Logits of whole sequences, float32 [B, S, V] on the CPU."""
         return parity.logits_of(self._model.module, ids)
 
+    def first_differing(self, original: torch.nn.Module, ids: Tensor) -> list[str]:
+        """Unknown: equal weights compute the same here."""
+        return []
+
     def reference_logprobs(self, batch: Batch) -> Tensor:
         """Reference log-probabilities, float32 [B, T]."""
         with torch.no_grad(), self._model.reference() as reference:

@@ -36,10 +36,14 @@ class TinyModel:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Which prompts and which rule reward; ``max_operand`` is the arithmetic task's largest number."""
+    """Which prompts and which rule reward.
+
+    ``max_operand`` is the arithmetic task's largest number; ``ragged`` gives the prompts of digits many lengths.
+    """
 
     name: str = "digits"
     max_operand: Count = 9
+    ragged: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

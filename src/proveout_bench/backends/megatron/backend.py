@@ -15,16 +15,17 @@ from proveout_bench.backends.full import load_exported
 from proveout_bench.backends.megatron import weights as of_policy
 from proveout_bench.backends.megatron.build import build, start_folder
 from proveout_bench.backends.megatron.checkpoint import Schedule, Sharded
-from proveout_bench.backends.megatron.meeting import import_megatron, meet
+from proveout_bench.backends.megatron.localize import first_differing
+from proveout_bench.backends.megatron.meeting import import_megatron, meet, report_imports
 from proveout_bench.backends.megatron.optimize import MegatronOptimizer
 from proveout_bench.backends.megatron.passes import Passes
 from proveout_bench.batch import Batch
 from proveout_bench.checkpoint.store import Part
 from proveout_bench.config.schema import RunConfig
-from proveout_bench.errors import ConfigError
 from proveout_bench.faults import Faults
 from proveout_bench.forward import response_logprobs
 from proveout_bench.generation.base import Generator
+from proveout_bench.generation.policy import PolicyGenerator
 from proveout_bench.tokenizer import Tokenizer
 from proveout_cpu.torch_cuda import on_cpu
 
@@ -38,6 +39,7 @@ class MegatronBackend:
         self._config, self._faults = config, Faults(config.fault)
         import_megatron()
         meet(config.runtime.device)
+        report_imports()
         self._folder = start_folder(config, model)
         self._built = build(config, self._folder)
         self._temperature = self._faults.temperature(config.rollout.temperature)
@@ -62,6 +64,14 @@ class MegatronBackend:
     def logits(self, ids: Tensor) -> Tensor:
         """Logits of whole sequences, float32 [B, S, V], of the rank furthest from the first."""
         return self._passes.logits(ids)
+
+    def first_differing(self, original: torch.nn.Module, ids: Tensor) -> list[str]:
+        """The weights of the first place that computes something else than ``original``; none on several ranks."""
+        return first_differing(self._built, original, ids) if ranks.world() == 1 else []
+
+    def next_logits(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """Logits after the first ``lengths`` tokens of each row, float32 [B, V]."""
+        return self._passes.next_logits(ids, lengths)
 
     def reference_logprobs(self, batch: Batch) -> Tensor:
         """The same under the weights of the start, which are put in for this."""
@@ -90,14 +100,14 @@ class MegatronBackend:
         return self._optimizer.moved()
 
     def unmoved(self) -> int:
-        """Trainable tensors of this rank without any change since ``mark``."""
-        return sum(torch.equal(weight, self._marked[name]) for name, weight in self._trained.items())
+        """Trainable tensors of all ranks without any change since ``mark``."""
+        return sum(
+            ranks.gathered(sum(torch.equal(w, self._marked[name]) for name, w in self._trained.items()))
+        )
 
     def generator(self, tokenizer: Tokenizer) -> Generator:
-        """Not there: raises ConfigError."""
-        raise ConfigError(
-            "rollout.engine=policy: backend megatron does not generate; use inprocess or process"
-        )
+        """Samples with the Megatron model, adapters and all, on every rank."""
+        return PolicyGenerator(self._config.rollout, self, tokenizer, self._config.seed)
 
     def parts(self) -> dict[str, Part]:
         """``policy`` (with the optimizer, a folder of Megatron's) and ``scheduler``."""
@@ -141,7 +151,9 @@ class MegatronBackend:
     def _sent(self, named: Iterator[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
         """The weights on their way to the generator, where a fault may keep the adapters back."""
         base = self._delivery.base if self._delivery else {}
-        return ((name, self._faults.delivered(weight, base.get(name, weight))) for name, weight in named)
+        return (
+            (name, self._faults.delivered(weight, base.get(name, weight), name)) for name, weight in named
+        )
 
     @contextmanager
     def _at_start(self) -> Iterator[None]:

@@ -25,11 +25,11 @@ def start(config: RunConfig, run: Callable[[], None]) -> None:
     Rank 0 keeps the console; each other rank writes to ``rank_<n>.log`` in the output directory.
     """
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
-    _import()
+    _known(meeting.import_megatron)
     world = world_of(config)
     if world == 1:
         try:
-            run()
+            _known(run)
         finally:
             meeting.part()
         return
@@ -51,11 +51,12 @@ def spread(config: RunConfig, world: int, run: Callable[[], None]) -> None:
             _end(children)
 
 
-def _import() -> None:
+def _known(run: Callable[[], None]) -> None:
+    """Call ``run``. A Megatron that a repair does not know stops it as a fault of the environment."""
     from proveout_cpu import UnknownVersionError
 
     try:
-        meeting.import_megatron()
+        run()
     except UnknownVersionError as error:
         raise EnvironmentFaultError(str(error)) from error
 
@@ -71,7 +72,7 @@ def _fork(rank: int, run: Callable[[], None], log: Path | None) -> int:
             handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             os.dup2(handle, 1)
             os.dup2(handle, 2)
-        run()
+        _known(run)
         meeting.part()
         status = 0
     except BenchError as error:

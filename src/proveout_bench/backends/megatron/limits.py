@@ -32,8 +32,8 @@ def check(config: RunConfig) -> None:
         _check_checkpoint(config.model, layout.tp)
     elif config.tiny.vocab_multiple % layout.tp:
         raise ConfigError(
-            f"megatron.tp={layout.tp} must divide tiny.vocab_multiple={config.tiny.vocab_multiple}: the Bridge does not "
-            f"export a vocabulary that was padded; write tiny.vocab_multiple={layout.tp}"
+            f"megatron.tp={layout.tp} must divide tiny.vocab_multiple={config.tiny.vocab_multiple}: the Bridge does "
+            f"not export a vocabulary that was padded; write tiny.vocab_multiple={layout.tp}"
         )
     if layout.cp > 1:
         raise ConfigError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import logging
 import os
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -32,6 +33,19 @@ def meet(device: str) -> None:
         world_size=ranks.world(),
         timeout=PATIENCE,
     )
+
+
+def report_imports() -> None:
+    """Rank 0 prints from which files the ranks imported Megatron, and what was repaired for the CPU."""
+    import proveout_cpu
+
+    files = {name: str(sys.modules[name].__file__) for name in ("megatron.core", "megatron.bridge")}
+    everywhere = ranks.gathered(files)
+    if ranks.first():
+        for module, file in dict.fromkeys(item for found in everywhere for item in found.items()):
+            print(f"[import] worker {module} {file}", flush=True)
+        for repair in proveout_cpu.applied():
+            print(f"Platform cpu: {repair}", flush=True)
 
 
 def part() -> None:

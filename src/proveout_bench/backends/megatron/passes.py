@@ -56,6 +56,10 @@ class Passes:
 
     def logits(self, ids: Tensor) -> Tensor:
         """Of sequences without padding, float32 [B, S, V]; those of the rank that is furthest from rank 0."""
+        with torch.no_grad(), on_cpu():
+            return _furthest(self._logits(ids)).cpu()
+
+    def _logits(self, ids: Tensor) -> Tensor:
         found: list[Tensor] = []
         multiple = self._layout.tp if self._layout.sequence_parallel else 1
         padded = torch.nn.functional.pad(ids, (0, -ids.shape[1] % multiple))
@@ -67,12 +71,17 @@ class Passes:
             found.append(gather_from_tensor_model_parallel_region(logits).detach().float())
             return found[-1].sum()
 
+        self._run(everything, torch.arange(len(ids)), collect, forward_only=True, microbatches=1)
+        shape = self._from_last(torch.tensor(found[0].shape if found else (0, 0, 0)))
+        mine = self._from_last(found[0] if found else torch.empty(*shape.tolist()))
+        return mine[:, : ids.shape[1]].contiguous()
+
+    def next_logits(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """Logits after the first ``lengths`` int64 [B] tokens of each row, float32 [B, V], on every rank."""
+        places = (lengths - 1).view(-1, 1, 1)
         with torch.no_grad(), on_cpu():
-            self._run(everything, torch.arange(len(ids)), collect, forward_only=True, microbatches=1)
-            shape = torch.tensor(found[0].shape if found else (0, 0, 0))
-            shape = self._from_last(shape.float()).long()
-            mine = self._from_last(found[0] if found else torch.empty(*shape.tolist()))
-            return _furthest(mine[:, : ids.shape[1]].contiguous()).cpu()
+            everywhere = self._logits(ids)
+            return everywhere.gather(1, places.expand(-1, 1, everywhere.shape[-1])).squeeze(1)
 
     def _backward_whole(self, batch: Batch, loss: Loss) -> None:
         aligned, rows = self._mine(batch)
