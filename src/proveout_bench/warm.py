@@ -39,7 +39,7 @@ def delegate(path: str) -> int:
 
 
 def serve(path: str) -> None:
-    """Serve ``path`` until it is told to stop (SIGTERM); a run whose caller is gone is killed with its children."""
+    """Serve ``path`` until standard input ends or SIGTERM; a run whose caller is gone is killed with its children."""
     _import_all()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(path)
@@ -49,8 +49,10 @@ def serve(path: str) -> None:
     runs: dict[socket.socket, tuple[int, int]] = {}
     try:
         while True:
-            waited: list[Any] = [listener, *runs, *(handle for _, handle in runs.values())]
+            waited: list[Any] = [0, listener, *runs, *(handle for _, handle in runs.values())]
             ready, _, _ = select.select(waited, [], [])
+            if 0 in ready:
+                return
             if listener in ready:
                 caller, _ = listener.accept()
                 pid = _start(caller, listener, runs)
@@ -97,6 +99,8 @@ def _become(asked: dict[str, Any], files: array.array[int]) -> None:
     from proveout_bench import cli
 
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
     os.dup2(files[0], 1)
     os.dup2(files[1], 2)
     os.chdir(asked["cwd"])

@@ -82,10 +82,10 @@ def inject(
     Raises UsageError for a fault or backend that is not known, BlockedError where the bench loop does not start.
     """
     faults = chosen(only)
-    context = LoopContext(python=python, seed=seed, overrides=(f"backend={backend}",))
+    context = LoopContext(python=python, seed=seed, options={"backend": backend})
     root = (state_dir or Path(STATE_DIR)).absolute() / FAULTS
     outcomes = []
-    with warm_server(python) as variable:
+    with warm_server(python, backend) as variable:
         for outcome in run_faults(faults, context, root, variable):
             outcomes.append(outcome)
             told(outcome)

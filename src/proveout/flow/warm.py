@@ -12,6 +12,7 @@ import msgspec
 
 from proveout.domain.errors import BlockedError
 from proveout.domain.step import Step
+from proveout.loops.bench.table import HF
 
 VARIABLE = "PROVEOUT_BENCH_WARM"
 READY = "Warm server ready"
@@ -24,11 +25,14 @@ def warmed(step: Step, variable: dict[str, str]) -> Step:
 
 
 @contextmanager
-def warm_server(python: str) -> Iterator[dict[str, str]]:
+def warm_server(python: str, backend: str) -> Iterator[dict[str, str]]:
     """The environment variable that makes bench commands start from a server that lives as long as the block.
 
-    Raises BlockedError where it does not start.
+    Backend ``hf`` alone has one; for others the environment stays as it is. Raises BlockedError where it does not start.
     """
+    if backend != HF:
+        yield {}
+        return
     with tempfile.TemporaryDirectory(prefix="proveout-warm-") as folder:
         path = str(Path(folder) / "socket")
         server = subprocess.Popen(

@@ -245,11 +245,15 @@ class Faults:
 
     def scored(self, batch: Batch) -> Batch:
         """The rollout as the policy scores it; ``padding_ignored`` takes padding for prompt."""
-        if self.named("logprobs-padding-counted"):
-            return replace(batch, response_mask=batch.response_mask * 0 + 1)
         if not self._config.padding_ignored:
             return batch
         return replace(batch, prompt_mask=batch.prompt_mask | True)
+
+    def counted(self, batch: Batch) -> Batch:
+        """The rollout as it is learned from; ``logprobs-padding-counted`` takes padding for response."""
+        if not self.named("logprobs-padding-counted"):
+            return batch
+        return replace(batch, response_mask=batch.response_mask * 0 + 1)
 
     def temperature(self, value: float) -> float:
         """The temperature at which the policy scores; ``temperature_ignored`` makes it 1."""
