@@ -21,12 +21,18 @@ from typing import Any
 
 VARIABLE = "PROVEOUT_BENCH_WARM"
 READY = "Warm server ready"
+GONE = 75
+"""Exit status where there is no server."""
 
 
 def delegate(path: str) -> int:
     """Run this process's command in the server at ``path``; its exit status, a signal as 128 and its number."""
     end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    end.connect(path)
+    try:
+        end.connect(path)
+    except OSError as error:
+        print(f"Error: no warm server at {path}: {error.strerror or error}", file=sys.stderr)
+        return GONE
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     text = json.dumps({"argv": sys.argv[1:], "env": environment, "cwd": str(Path.cwd())}).encode()
     files = array.array("i", [1, 2])

@@ -16,7 +16,7 @@ from proveout.domain.step import LevelRequest, Plan, Step
 from proveout.domain.verdict import Verdict
 from proveout.flow.execute import Policy, execute
 from proveout.flow.observer import Silent
-from proveout.flow.warm import warm_server, warmed
+from proveout.flow.warm import refuse_gone, warm_server, warmed
 from proveout.launch import launch_for
 from proveout.loops.bench.faults import catalogue
 from proveout.loops.bench.table import table
@@ -72,6 +72,7 @@ def _alarms(
     run = create(folder, Plan(model="tiny", levels=(request,), steps=steps))
     with run.held():
         results = execute(run, policy, Silent())
+    refuse_gone(results)
     found = []
     for result in results:
         above = [

@@ -20,7 +20,7 @@ from proveout.flow.evidence import gather, related_to
 from proveout.flow.execute import Policy, execute
 from proveout.flow.fault_files import prepare
 from proveout.flow.observer import Silent
-from proveout.flow.warm import warm_server, warmed
+from proveout.flow.warm import refuse_gone, warm_server, warmed
 from proveout.judge.functional import catches
 from proveout.launch import launch_for
 from proveout.loops.bench.faults import RESUME, Fault, chosen
@@ -112,6 +112,7 @@ def run_faults(
         run = create(folder, Plan(model="tiny", levels=(request,), steps=steps))
         with run.held():
             results = execute(run, policy, Silent())
+        refuse_gone(results)
         yield _outcome(fault, run, steps, results)
 
 
