@@ -124,7 +124,8 @@ def rows(asked: argparse.Namespace) -> Iterator[str]:
             ratio = "" if name == "dense" else f" ({faster:.1f}x faster)"
             less = "" if name == "dense" else f" ({fewer:.1f}x fewer)"
             seconds = " | ".join(f"{found[part]:.2f} s" for part in parts)
-            yield f"| {link} | {name} | {found['bytes'] / 1e6:.1f} MB{less} | {seconds} | {found['total']:.2f} s{ratio} |"
+            size, total = f"{found['bytes'] / 1e6:.1f} MB{less}", f"{found['total']:.2f} s{ratio}"
+            yield f"| {link} | {name} | {size} | {seconds} | {total} |"
 
 
 def main() -> None:

@@ -95,16 +95,18 @@ def faults() -> Iterator[str]:
     yield ""
     yield (
         "Would proveout catch it? `proveout faults run` puts each of these faults into a real run of the bench loop, "
-        "in a process of its own, and judges it as any other run. `proveout faults list` prints the catalogue; `--only` "
-        "takes ids and groups. The last column says whether the matching functional test of NeMo-RL would have failed: "
-        "its command's exit status and its own metric expressions, with their semantics (`max` passes over NaN)."
+        "in a process of its own, and judges it as any other run. `proveout faults list` prints the catalogue; "
+        "`--only` takes ids and groups. The last column says whether the matching functional test of NeMo-RL would "
+        "have failed: its command's exit status and its own metric expressions, with their semantics (`max` passes "
+        "over NaN)."
     )
     yield ""
     yield (
         f"Measured with backend {measured['backend']}: {measured['caught']} of {measured['visible']} visible faults "
         f"caught, {measured['right_boundary']} with the expected boundary; the functional tests' own checks catch "
-        f"{measured['functional_checks_catch']}. False alarms: {clean['alarms']} of {clean['runs']} sound runs (one seed "
-        "each, over all steps of all levels and the settings that faults need besides) raised a finding above notice."
+        f"{measured['functional_checks_catch']}. False alarms: {clean['alarms']} of {clean['runs']} sound runs (one "
+        "seed each, in turn over all steps of all levels and the settings that faults need besides) raised a finding "
+        "above notice."
     )
     order = {fault.group: number for number, fault in reversed(list(enumerate(catalogue())))}
     rows = sorted(catalogue(), key=lambda fault: order[fault.group])
@@ -115,7 +117,9 @@ def faults() -> Iterator[str]:
         for fault in found:
             row = known.get(fault.id, {})
             step = row.get("step")
-            by = cell(row.get("finding", "").removeprefix("judge.")) + (f", {step}" if step is not None else "")
+            by = cell(row.get("finding", "").removeprefix("judge.")) + (
+                f", {step}" if step is not None else ""
+            )
             caught = row.get("verdict", "not run")
             cells = (
                 f"`{fault.id}`",
