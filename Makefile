@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 export HF_HUB_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
 
-.PHONY: prove test lint docs clean bridge stacks test-stacks
+.PHONY: prove test lint docs faults clean bridge stacks test-stacks
 
 prove: $(VENV)/.bench-ready
 	$(BIN)/proveout run
@@ -18,6 +18,11 @@ test: lint
 # The environment of backend megatron: 1.3 GB, a minute or two; what was done is not done again.
 bridge: $(VENV)/.bench-ready
 	$(BIN)/proveout stack install bridge-cpu
+
+# Every known fault, and sound runs with many seeds.
+faults: $(VENV)/.bench-ready
+	$(BIN)/proveout faults run
+	$(BIN)/proveout faults clean --seeds 100
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check

@@ -88,6 +88,58 @@ def levels() -> Iterator[str]:
                 yield f"| `{variant}`{mark} | {cell(title)} | {cell(claim)} | {minutes:g} |"
 
 
+def faults() -> Iterator[str]:
+    """The fault catalogue, with what was measured on it."""
+    import json
+
+    from proveout.loops.bench.faults import catalogue
+
+    measured = json.loads((HERE / "faults.json").read_text(encoding="utf-8"))
+    known = {row["fault"]: row for row in measured["faults"]}
+    clean = measured["clean"]
+    yield "# Faults"
+    yield ""
+    yield (
+        "Would proveout catch it? `proveout faults run` puts each of these faults into a real run of the bench loop, "
+        "in a process of its own, and judges it as any other run. `proveout faults list` prints the catalogue; "
+        "`--only` takes ids and groups. The last column says whether the matching functional test of NeMo-RL would "
+        "have failed: its command's exit status and its own metric expressions, with their semantics (`max` passes "
+        "over NaN)."
+    )
+    yield ""
+    yield (
+        f"Measured with backend {measured['backend']}: {measured['caught']} of {measured['visible']} visible faults "
+        f"caught, {measured['right_boundary']} with the expected boundary; the functional tests' own checks catch "
+        f"{measured['functional_checks_catch']}. False alarms: {clean['alarms']} of {clean['runs']} sound runs (one "
+        "seed each, in turn over all steps of all levels and the settings that faults need besides) raised a finding "
+        "above notice."
+    )
+    order = {fault.group: number for number, fault in reversed(list(enumerate(catalogue())))}
+    rows = sorted(catalogue(), key=lambda fault: order[fault.group])
+    for group, found in groupby(rows, key=lambda fault: fault.group):
+        yield f"\n## {group.capitalize()}\n"
+        yield "| Fault | What is wrong | Source | Level | Verdict | Boundary | Found by, at step | Functional checks |"
+        yield "|---|---|---|---|---|---|---|---|"
+        for fault in found:
+            row = known.get(fault.id, {})
+            step = row.get("step")
+            by = cell(row.get("finding", "").removeprefix("judge.")) + (
+                f", {step}" if step is not None else ""
+            )
+            caught = row.get("verdict", "not run")
+            cells = (
+                f"`{fault.id}`",
+                cell(fault.what),
+                cell(fault.source),
+                f"{fault.level} {fault.step}",
+                caught,
+                row.get("boundary") or "",
+                by or cell(fault.invisible and f"not visible: {fault.invisible}"),
+                {True: "fail", False: "pass"}.get(row.get("functional_checks_catch"), ""),
+            )
+            yield "| " + " | ".join(cells) + " |"
+
+
 def benchmarks() -> Iterator[str]:
     """The list of measured parts."""
     yield "# Benchmarks"
@@ -113,6 +165,7 @@ def cell(text: str) -> str:
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "rules.md": rules,
     "levels.md": levels,
+    "faults.md": faults,
     "benchmarks.md": benchmarks,
 }
 

@@ -27,20 +27,20 @@ def load(config: RunConfig) -> tuple[torch.nn.Module, Tokenizer]:
 
 def build_tiny(shape: TinyModel, tokenizer: Tokenizer, seed: int) -> torch.nn.Module:
     """The model of ``shape`` with weights drawn from ``seed``; the global random state stays as it was."""
-    common: dict[str, Any] = dict(
-        vocab_size=-(-len(tokenizer) // shape.vocab_multiple) * shape.vocab_multiple,
-        hidden_size=shape.hidden_size,
-        intermediate_size=shape.intermediate_size,
-        num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads,
-        num_key_value_heads=shape.kv_heads,
-        max_position_embeddings=shape.max_positions,
-        initializer_range=shape.init_std,
-        tie_word_embeddings=shape.tied_embeddings,
-        pad_token_id=tokenizer.pad_id,
-        eos_token_id=tokenizer.eos_ids[0],
-        bos_token_id=None,
-    )
+    common: dict[str, Any] = {
+        "vocab_size": -(-len(tokenizer) // shape.vocab_multiple) * shape.vocab_multiple,
+        "hidden_size": shape.hidden_size,
+        "intermediate_size": shape.intermediate_size,
+        "num_hidden_layers": shape.layers,
+        "num_attention_heads": shape.heads,
+        "num_key_value_heads": shape.kv_heads,
+        "max_position_embeddings": shape.max_positions,
+        "initializer_range": shape.init_std,
+        "tie_word_embeddings": shape.tied_embeddings,
+        "pad_token_id": tokenizer.pad_id,
+        "eos_token_id": tokenizer.eos_ids[0],
+        "bos_token_id": None,
+    }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model: Any = _mixture(shape, common) if shape.experts else Qwen2ForCausalLM(Qwen2Config(**common))

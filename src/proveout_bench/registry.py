@@ -26,7 +26,10 @@ BACKENDS = {
 }
 LIMITS = {"megatron": "proveout_bench.backends.megatron.limits:check"}
 """What a backend refuses, of a configuration alone."""
-STARTERS = {"megatron": "proveout_bench.backends.megatron.launch:start"}
+STARTERS = {
+    "hf": "proveout_bench.backends.data_parallel:start",
+    "megatron": "proveout_bench.backends.megatron.launch:start",
+}
 """How a backend starts a run, where it needs more than one process or imports of its own before."""
 BY_POLICY = "policy"
 ENGINES = {

@@ -15,19 +15,26 @@ import select
 import signal
 import socket
 import sys
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 VARIABLE = "PROVEOUT_BENCH_WARM"
 READY = "Warm server ready"
+GONE = 75
+"""Exit status where there is no server."""
 
 
 def delegate(path: str) -> int:
     """Run this process's command in the server at ``path``; its exit status, a signal as 128 and its number."""
     end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    end.connect(path)
+    try:
+        end.connect(path)
+    except OSError as error:
+        print(f"Error: no warm server at {path}: {error.strerror or error}", file=sys.stderr)
+        return GONE
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    text = json.dumps({"argv": sys.argv[1:], "env": environment, "cwd": os.getcwd()}).encode()
+    text = json.dumps({"argv": sys.argv[1:], "env": environment, "cwd": str(Path.cwd())}).encode()
     files = array.array("i", [1, 2])
     end.sendmsg([len(text).to_bytes(4, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
     end.sendall(text)
@@ -38,7 +45,7 @@ def delegate(path: str) -> int:
 
 
 def serve(path: str) -> None:
-    """Serve ``path`` until it is told to stop (SIGTERM); a run whose caller is gone is killed with its children."""
+    """Serve ``path`` until standard input ends or SIGTERM; a run whose caller is gone is killed with its children."""
     _import_all()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(path)
@@ -48,7 +55,10 @@ def serve(path: str) -> None:
     runs: dict[socket.socket, tuple[int, int]] = {}
     try:
         while True:
-            ready, _, _ = select.select([listener, *runs, *(handle for _, handle in runs.values())], [], [])
+            waited: list[Any] = [0, listener, *runs, *(handle for _, handle in runs.values())]
+            ready, _, _ = select.select(waited, [], [])
+            if 0 in ready:
+                return
             if listener in ready:
                 caller, _ = listener.accept()
                 pid = _start(caller, listener, runs)
@@ -67,7 +77,7 @@ def serve(path: str) -> None:
     finally:
         for pid, _ in runs.values():
             os.killpg(pid, signal.SIGKILL)
-        os.unlink(path)
+        Path(path).unlink(missing_ok=True)
 
 
 def _start(caller: socket.socket, listener: socket.socket, runs: dict[socket.socket, tuple[int, int]]) -> int:
@@ -95,6 +105,8 @@ def _become(asked: dict[str, Any], files: array.array[int]) -> None:
     from proveout_bench import cli
 
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
     os.dup2(files[0], 1)
     os.dup2(files[1], 2)
     os.chdir(asked["cwd"])

@@ -52,7 +52,7 @@ SMALL = (
 
 
 def inside(algorithm: str, folder: Path, *words: str) -> dict[str, dict[int, float]]:
-    """A small run in this process; its scalars, timing left out."""
+    """A small run in this process; its scalars, without timing and what this process alone loaded and sent."""
     from proveout_bench import registry
     from proveout_bench.config import resolve
 
@@ -61,7 +61,11 @@ def inside(algorithm: str, folder: Path, *words: str) -> dict[str, dict[int, flo
     folder.mkdir(parents=True, exist_ok=True)
     registry.load(registry.ALGORITHMS, algorithm)(config)
     found = Finished(0, "", "", folder).series()
-    return {tag: points for tag, points in found.items() if not tag.startswith("timing/")}
+    return {
+        tag: points
+        for tag, points in found.items()
+        if not tag.startswith(("timing/", "parity/load", "refit/"))
+    }
 
 
 def grpo(folder: Path, *words: str, prepare: Callable[[], None] | None = None) -> Finished:

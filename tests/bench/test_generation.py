@@ -105,6 +105,16 @@ def test_a_refit_that_does_not_happen_shows(model: Any) -> None:
     assert error_after_update(model, refit=False) > 1.05
 
 
+def test_a_refit_reports_what_a_validation_before_it_already_brought(model: Any) -> None:
+    generator = InProcessGenerator(Rollout(), model, TOKENIZER, seed=1)
+    moved = [(name, weight + 0.5) for name, weight in model.named_parameters()]
+    generator.load_weights(moved)
+    generator.load_weights(moved)
+    assert generator.refit().metrics["delta/changed_pct"] == 100.0
+    generator.load_weights(moved)
+    assert generator.refit().metrics["delta/changed_pct"] == 0.0
+
+
 def test_a_refit_delivers_every_weight(model: Any) -> None:
     assert error_after_update(model, refit=True) < 1.0001
 

@@ -32,9 +32,9 @@ def generate() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["rules.md", "levels.md", "benchmarks.md"])
+@pytest.mark.parametrize("name", ["rules.md", "levels.md", "faults.md", "benchmarks.md"])
 def test_generated_pages_are_current(generate: ModuleType, name: str) -> None:
-    assert set(generate.PAGES) == {"rules.md", "levels.md", "benchmarks.md"}
+    assert set(generate.PAGES) == {"rules.md", "levels.md", "faults.md", "benchmarks.md"}
     assert (DOCS / name).read_text() == generate.page(name), "run python docs/generate.py"
 
 

@@ -49,7 +49,7 @@ def listed(as_json: bool) -> int:
 def run(
     only: tuple[str, ...], loop: str, backend: str, python: str, state_dir: Path | None, as_json: bool
 ) -> int:
-    """Inject each fault into a real run in its own process; exit status 1 where one escapes that its level can show."""
+    """Inject each fault into a real run in its own process; exit status 1 where a visible one escapes."""
     from proveout.flow.faulting import inject
 
     def told(outcome: Outcome) -> None:
@@ -89,7 +89,7 @@ def run(
 @options.state_dir
 @options.as_json
 def clean(seeds: int, first: int, backend: str, python: str, state_dir: Path | None, as_json: bool) -> int:
-    """Sound runs with many seeds, in turn over the levels and the settings of the faults; exit status 1 for an alarm."""
+    """Sound runs with many seeds, over the levels and the faults' settings; exit status 1 for an alarm."""
     from proveout.flow.clean_runs import run_clean
 
     def told(line: str) -> None:

@@ -16,7 +16,7 @@ from proveout.domain.step import LevelRequest, Plan, Step
 from proveout.domain.verdict import Verdict
 from proveout.flow.execute import Policy, execute
 from proveout.flow.observer import Silent
-from proveout.flow.warm import warm_server, warmed
+from proveout.flow.warm import refuse_gone, warm_server, warmed
 from proveout.launch import launch_for
 from proveout.loops.bench.faults import catalogue
 from proveout.loops.bench.table import table
@@ -40,13 +40,13 @@ def run_clean(
     A step that needs others brings them along. Raises BlockedError where the bench loop does not start.
     """
     root = (state_dir or Path(STATE_DIR)).absolute() / "clean"
-    kinds = _kinds()
+    kinds = _kinds(backend)
     alarms: list[Alarm] = []
-    with warm_server(python) as variable:
+    with warm_server(python, backend) as variable:
         policy = Policy(launch=launch_for())
         for number, seed in enumerate(seeds):
             level, variant, words = kinds[number % len(kinds)]
-            context = LoopContext(python=python, seed=seed, overrides=(f"backend={backend}", *words))
+            context = LoopContext(python=python, seed=seed, options={"backend": backend}, overrides=words)
             request = LevelRequest(loop="bench", level=level, requested=True, reason="sound", variant=variant)
             steps = tuple(warmed(step, variable) for step in loops.get("bench").steps(request, context))
             found = _alarms(steps, request, seed, root / str(seed), policy)
@@ -55,9 +55,11 @@ def run_clean(
     return alarms
 
 
-def _kinds() -> list[tuple[int, str, tuple[str, ...]]]:
+def _kinds(backend: str) -> list[tuple[int, str, tuple[str, ...]]]:
     plain = [
-        (row.level, row.name, tuple[str, ...]()) for row in table().steps if not row.name.endswith("save")
+        (row.level, row.name, tuple[str, ...]())
+        for row in table(backend).steps
+        if not row.name.endswith("save")
     ]
     special = [(fault.level, fault.step, fault.extra) for fault in catalogue() if fault.extra]
     return list(dict.fromkeys([*plain, *special]))
@@ -70,6 +72,7 @@ def _alarms(
     run = create(folder, Plan(model="tiny", levels=(request,), steps=steps))
     with run.held():
         results = execute(run, policy, Silent())
+    refuse_gone(results)
     found = []
     for result in results:
         above = [

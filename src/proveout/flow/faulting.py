@@ -20,13 +20,14 @@ from proveout.flow.evidence import gather, related_to
 from proveout.flow.execute import Policy, execute
 from proveout.flow.fault_files import prepare
 from proveout.flow.observer import Silent
-from proveout.flow.warm import warm_server, warmed
+from proveout.flow.warm import refuse_gone, warm_server, warmed
 from proveout.judge.functional import catches
 from proveout.launch import launch_for
 from proveout.loops.bench.faults import RESUME, Fault, chosen
 from proveout.store.runs import Run, create
 
 FAULTS = "faults"
+_SYMPTOMS = ("judge.exit", "judge.completion", "judge.artifacts")
 _NO_BOUNDARY = (None, Boundary.NONE, Boundary.UNKNOWN, Boundary.NOISE)
 
 
@@ -81,10 +82,10 @@ def inject(
     Raises UsageError for a fault or backend that is not known, BlockedError where the bench loop does not start.
     """
     faults = chosen(only)
-    context = LoopContext(python=python, seed=seed, overrides=(f"backend={backend}",))
+    context = LoopContext(python=python, seed=seed, options={"backend": backend})
     root = (state_dir or Path(STATE_DIR)).absolute() / FAULTS
     outcomes = []
-    with warm_server(python) as variable:
+    with warm_server(python, backend) as variable:
         for outcome in run_faults(faults, context, root, variable):
             outcomes.append(outcome)
             told(outcome)
@@ -111,6 +112,7 @@ def run_faults(
         run = create(folder, Plan(model="tiny", levels=(request,), steps=steps))
         with run.held():
             results = execute(run, policy, Silent())
+        refuse_gone(results)
         yield _outcome(fault, run, steps, results)
 
 
@@ -171,7 +173,7 @@ def _outcome(fault: Fault, run: Run, steps: tuple[Step, ...], results: tuple[Ste
 
 
 def _deciding(attempt: AttemptResult | None) -> Finding | None:
-    """The most telling ERROR: one that names a boundary, at the earliest training step; the exit status last."""
+    """The most telling ERROR: with a boundary, at the earliest training step; that it ended early comes last."""
     errors = (
         [finding for finding in attempt.findings if finding.severity is Severity.ERROR] if attempt else []
     )
@@ -181,14 +183,14 @@ def _deciding(attempt: AttemptResult | None) -> Finding | None:
 def _telling(finding: Finding) -> tuple[bool, bool, float]:
     step = _step_of(finding)
     return (
-        finding.id == "judge.exit.status",
+        finding.id.startswith(_SYMPTOMS),
         finding.boundary in _NO_BOUNDARY,
         float("inf") if step is None else step,
     )
 
 
 def _boundary(attempt: AttemptResult | None, error: Finding | None) -> Boundary | None:
-    """The deciding finding's where the command ended well, as only metrics then show the fault; else triage's."""
+    """The deciding finding's where the command ended well, as metrics alone show the fault; else triage's."""
     if attempt is None:
         return None
     named = error.boundary if error is not None else None

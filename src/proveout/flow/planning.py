@@ -21,7 +21,7 @@ from proveout.plan.bridge_tests import bridge_tests
 from proveout.plan.change import Change, ChangedFile, from_git, from_patch, from_paths
 from proveout.plan.checkouts import inspect
 from proveout.plan.choices import Choice
-from proveout.plan.levels import Reading, as_requests, family_model, read_change
+from proveout.plan.levels import Reading, as_requests, family_model, of_bench, read_change
 from proveout.plan.patch import patch_of
 from proveout.plan.vendored import compare
 
@@ -224,16 +224,18 @@ def _requests(
     names = tuple(contexts)
     gathered: dict[tuple[str, int, str], LevelRequest] = {}
     if not request.levels:
-        for item in as_requests(ask for ask in reading.asks if ask.loop in names):
+        asks = [*reading.asks, *of_bench(reading.asks)]
+        for item in as_requests(ask for ask in asks if ask.loop in names):
             gathered[item.loop, item.level, item.variant] = item
         for name in names:
             if name not in WITH_CHECKOUT or (
                 name not in request.checkouts and "bridge" not in request.checkouts
             ):
                 for level in _levels_by_default(name, contexts[name]):
-                    gathered[name, level, "default"] = LevelRequest(
+                    default = LevelRequest(
                         loop=name, level=level, requested=True, reason="a default level of this loop"
                     )
+                    gathered.setdefault((name, level, "default"), default)
     for flag, choices in (("--level", request.levels), ("--add", request.add)):
         for choice in choices:
             for item in _chosen(choice, flag, names):

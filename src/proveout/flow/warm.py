@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from proveout.domain.errors import BlockedError
+from proveout.domain.evidence import StepResult
 from proveout.domain.step import Step
+from proveout.loops.bench.table import HF
 
 VARIABLE = "PROVEOUT_BENCH_WARM"
 READY = "Warm server ready"
+GONE = 75
+
+
+def refuse_gone(results: Iterable[StepResult]) -> None:
+    """Raises BlockedError where an attempt found no server: nothing that it left says anything."""
+    for result in results:
+        for attempt in result.attempts:
+            if attempt.exit.code == GONE:
+                raise BlockedError("the bench server that runs start from is gone", where=result.id)
 
 
 def warmed(step: Step, variable: dict[str, str]) -> Step:
@@ -24,15 +35,20 @@ def warmed(step: Step, variable: dict[str, str]) -> Step:
 
 
 @contextmanager
-def warm_server(python: str) -> Iterator[dict[str, str]]:
+def warm_server(python: str, backend: str) -> Iterator[dict[str, str]]:
     """The environment variable that makes bench commands start from a server that lives as long as the block.
 
-    Raises BlockedError where it does not start.
+    Backend ``hf`` alone has one; for others the environment stays as it is. Raises BlockedError where it does not
+    start.
     """
+    if backend != HF:
+        yield {}
+        return
     with tempfile.TemporaryDirectory(prefix="proveout-warm-") as folder:
         path = str(Path(folder) / "socket")
         server = subprocess.Popen(
             [python, "-m", "proveout_bench.warm", path],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

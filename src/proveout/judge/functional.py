@@ -1,8 +1,8 @@
 """Would NeMo-RL's own checks of the matching functional test have seen it? Their expressions, with their semantics.
 
-Semantics as measured on that repository's ``check_metrics.py``: ``max`` and ``min`` are Python's over the values, so NaN
-after the first value is passed over; a comparison with NaN is false; an unknown series fails. A script fails besides
-where its command does not end with status 0. Expressions: ``tests/functional/*.sh`` of NeMo-RL 7ea279abf.
+Semantics as measured on that repository's ``check_metrics.py``: ``max`` and ``min`` are Python's over the values, so
+NaN after the first value is passed over; a comparison with NaN is false; an unknown series fails. A script fails
+besides where its command does not end with status 0. Expressions: ``tests/functional/*.sh`` of NeMo-RL 7ea279abf.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -80,6 +80,17 @@ def read_change(change: Change, checkouts: Mapping[str, str]) -> Reading:
         ignored={reason: tuple(paths) for reason, paths in ignored.items()},
         limitations=tuple(limitations),
     )
+
+
+def of_bench(asks: Iterable[Ask]) -> Iterator[Ask]:
+    """What the asks for NeMo-RL's levels mean for the bench loop, whose levels have the same numbers.
+
+    At level 5 it has a mixture of experts; what it has not (vision, audio, quantisation) is not asked of it.
+    """
+    for ask in asks:
+        if ask.loop == "nemo-rl" and (ask.level != _FEATURE_LEVEL["nemo-rl"] or ask.variant == "moe"):
+            variant = ask.variant if ask.level == _FEATURE_LEVEL["nemo-rl"] else "default"
+            yield msgspec.structs.replace(ask, loop="bench", variant=variant)
 
 
 def _asks(levels: Levels, variants: Variants, reason: str, path: str) -> list[Ask]:

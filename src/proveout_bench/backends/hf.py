@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from proveout_bench import parity
+from proveout_bench.backends import data_parallel
 from proveout_bench.backends.base import Update
 from proveout_bench.backends.full import FullModel
 from proveout_bench.backends.lora import LoraModel
@@ -96,7 +97,7 @@ class HfBackend:
     def update(self, batch: Batch, loss: Callable[[Tensor], Tensor]) -> Update:
         """Backward pass, clipping by global norm, AdamW; reports the learning rate that was used."""
         return self._optimizer.step(
-            lambda: loss(response_logprobs(self._model.module, batch, self._temperature))
+            lambda: loss(data_parallel.logprobs(self._model.module, batch, self._temperature))
         )
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
@@ -126,8 +127,8 @@ class HfBackend:
         return {"policy": self._model.part(), **self._optimizer.parts()}
 
     def measure(self) -> dict[str, float]:
-        """Metrics of the adapters, if there are any."""
-        return self._model.measure()
+        """Metrics of the adapters, if there are any, and whether all ranks hold the same weights."""
+        return {**self._model.measure(), **data_parallel.measure(self._model.trainable)}
 
     def export(self, folder: Path) -> None:
         """Write the policy as a Hugging Face checkpoint, with adapters both merged and apart."""

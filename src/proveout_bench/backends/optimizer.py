@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from proveout_bench.backends import data_parallel
 from proveout_bench.backends.base import Update
 from proveout_bench.checkpoint.store import Stateful
 from proveout_bench.config.schema import Optimizer as Settings
@@ -42,6 +43,8 @@ class Optimizer:
         left = [weight.grad.norm() for weight in self._weights if weight.grad is not None]
         leftover = float(torch.stack(left).norm()) if left else 0.0
         loss().backward()
+        if self._faults.reduces():
+            data_parallel.reduce(self._weights)
         self._updates += 1
         self._faults.gradients(self._updates, self._weights)
         norm = float(torch.nn.utils.clip_grad_norm_(self._weights, self._settings.max_grad_norm))

@@ -36,10 +36,14 @@ class TinyModel:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Which prompts and which rule reward; ``max_operand`` is the arithmetic task's largest number."""
+    """Which prompts and which rule reward.
+
+    ``max_operand`` is the arithmetic task's largest number; ``ragged`` gives the prompts of digits many lengths.
+    """
 
     name: str = "digits"
     max_operand: Count = 9
+    ragged: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +67,10 @@ class Refit:
     """How weights reach a separate generation process (``rollout.engine=process``).
 
     ``transfer``: ``dense`` sends each weight by itself, ``packed`` fills buckets of ``bucket_bytes``, ``delta`` sends
-    places and values of the elements that changed (or a whole weight where that is less), and all of them in every ``full_every``-th refit. ``encoding`` of a
-    delta: the new values, or their xor with the old ones. ``dtype`` is that of the wire. Every ``verify_every``-th
-    refit compares a checksum of all weights on both sides. ``timeout_s``: how long an answer may take.
+    places and values of the elements that changed (or a whole weight where that is less), and all of them in every
+    ``full_every``-th refit. ``encoding`` of a delta: the new values, or their xor with the old ones. ``dtype`` is that
+    of the wire. Every ``verify_every``-th refit compares a checksum of all weights on both sides. ``timeout_s``: how
+    long an answer may take.
     """
 
     transfer: Literal["dense", "packed", "delta"] = "packed"
@@ -104,11 +109,15 @@ class Loss:
 
 @dataclass(frozen=True, kw_only=True)
 class Runtime:
-    """Where and how the program computes. ``threads`` is part of what makes a run repeat bit for bit."""
+    """Where and how the program computes. ``threads`` is part of what makes a run repeat bit for bit.
+
+    ``ranks``: processes that share the rows of each minibatch of backend ``hf`` (data parallel).
+    """
 
     device: Literal["cpu", "cuda"] = "cpu"
     threads: Count = 1
     deterministic: bool = True
+    ranks: Count = 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from proveout_bench.config.schema import Fault, Loss
 
@@ -174,14 +174,6 @@ class Faults:
 
         files.spoil(self._config.inject, folder)
 
-    def rendezvous(self, port: int) -> Any:
-        """Called with the port at which the ranks will meet; ``environment-port-in-use`` takes it first."""
-        import socket
-
-        if not self.named("environment-port-in-use"):
-            return None
-        return socket.create_server(("127.0.0.1", port))
-
     def loss(self, step: int, value: Tensor, tokens: int) -> Tensor:
         """The scalar loss of one minibatch whose responses have ``tokens`` columns, before its backward pass.
 
@@ -253,11 +245,15 @@ class Faults:
 
     def scored(self, batch: Batch) -> Batch:
         """The rollout as the policy scores it; ``padding_ignored`` takes padding for prompt."""
-        if self.named("logprobs-padding-counted"):
-            return replace(batch, response_mask=batch.response_mask * 0 + 1)
         if not self._config.padding_ignored:
             return batch
         return replace(batch, prompt_mask=batch.prompt_mask | True)
+
+    def counted(self, batch: Batch) -> Batch:
+        """The rollout as it is learned from; ``logprobs-padding-counted`` takes padding for response."""
+        if not self.named("logprobs-padding-counted"):
+            return batch
+        return replace(batch, response_mask=batch.response_mask * 0 + 1)
 
     def temperature(self, value: float) -> float:
         """The temperature at which the policy scores; ``temperature_ignored`` makes it 1."""

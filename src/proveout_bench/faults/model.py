@@ -84,13 +84,6 @@ def router_unmapped(model: Model) -> None:
     _layer(model).mlp.gate.weight.zero_()
 
 
-def vision_unmapped(model: Model) -> None:
-    """The projection from the vision tower is not loaded."""
-    for name, weight in model.named_parameters():
-        if "projector" in name or "merger" in name:
-            weight.zero_()
-
-
 def rope_theta(model: Model) -> None:
     """Rotary frequencies of base 1,000,000 in place of the model's."""
     rotary = model.model.rotary_emb
@@ -151,7 +144,6 @@ MODEL: dict[str, Callable[[Model], None]] = {
     "mapping-layers-swapped": layers_swapped,
     "mapping-expert-order": experts_shifted,
     "mapping-router-unmapped": router_unmapped,
-    "mapping-vision-unmapped": vision_unmapped,
     "config-rope-theta": rope_theta,
     "config-norm-epsilon": norm_epsilon,
     "config-activation": activation,

@@ -5,7 +5,7 @@ from __future__ import annotations
 NAMES = (
     *("mapping-swapped-qk", "mapping-missing-bias", "mapping-transposed", "mapping-wrong-shard"),
     *("mapping-unmapped", "mapping-tied-lost", "mapping-gate-up-swapped", "mapping-layers-swapped"),
-    *("mapping-expert-order", "mapping-router-unmapped", "mapping-vision-unmapped"),
+    *("mapping-expert-order", "mapping-router-unmapped"),
     *("config-rope-theta", "config-norm-epsilon", "config-activation", "config-zero-centred-gamma"),
     "config-attention-scale",
     *("lora-binds-nothing", "lora-one-module-lost", "lora-scaled-twice"),
@@ -17,7 +17,7 @@ NAMES = (
     *("optimizer-lr-zero", "optimizer-half-the-weights", "optimizer-not-reduced"),
     *("checkpoint-partial", "checkpoint-truncated", "checkpoint-old-tracker"),
     "numerics-inf-gradient",
-    *("environment-disk-full", "environment-port-in-use", "environment-worker-killed"),
+    *("environment-disk-full", "environment-worker-killed"),
     *("environment-worker-hangs", "environment-hang"),
     *("report-stale-metrics", "report-exit-zero", "report-stops-early", "report-series-missing"),
     *("report-frozen-metrics", "report-nan-once"),

@@ -16,7 +16,7 @@ from proveout_bench.config.schema import Rollout, RunConfig
 from proveout_bench.faults import Faults
 from proveout_bench.faults.sampling import Sampling
 from proveout_bench.forward import positions, token_logprobs
-from proveout_bench.refit.report import RefitReport, measures
+from proveout_bench.refit.report import RefitReport, measures, together
 from proveout_bench.tokenizer import Tokenizer
 
 
@@ -29,6 +29,7 @@ class InProcessGenerator:
         model: torch.nn.Module,
         tokenizer: Tokenizer,
         seed: int,
+        *,
         hooks: Sampling | None = None,
         shared: bool = False,
     ) -> None:
@@ -39,6 +40,7 @@ class InProcessGenerator:
         self._draw = torch.Generator(self._device).manual_seed(seed)
         self._prefix: tuple[tuple[int, ...], Any] | None = None
         self._version, self._report = 0, RefitReport()
+        self._unread: RefitReport | None = None
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Copy ``weights`` in place; a name that the model does not have is left out and counted."""
@@ -65,10 +67,12 @@ class InProcessGenerator:
             extra=extra,
             sent=0,
         )
-        self._report = RefitReport(metrics)
+        self._report = together(self._unread, RefitReport(metrics))
+        self._unread = self._report
 
     def refit(self) -> RefitReport:
-        """What the last ``load_weights`` did."""
+        """What the last ``load_weights`` did, with what changed since this was asked last."""
+        self._unread = None
         return self._report
 
     def parameters(self) -> dict[str, Tensor]:

@@ -16,7 +16,7 @@ from proveout_bench.config.schema import RunConfig
 from proveout_bench.errors import BenchError
 from proveout_bench.faults import Faults
 from proveout_bench.generation.worker import serve
-from proveout_bench.refit.report import RefitReport
+from proveout_bench.refit.report import RefitReport, together
 from proveout_bench.refit.sender import Sender
 from proveout_bench.refit.wire import Link, PeerGoneError
 from proveout_bench.tokenizer import Tokenizer
@@ -45,16 +45,19 @@ class ProcessGenerator:
         self._device = config.runtime.device
         self._sender = Sender(config.refit, self._link, faults.sender())
         self._faults, self._report, self._refits = faults, RefitReport(), 0
+        self._unread: RefitReport | None = None
         print(f"Generation process {self._pid} started", flush=True)
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Refit. RefitError where generation does not hold ``weights`` afterwards."""
         self._refits += 1
         self._faults.generation_process(self._pid, self._refits)
-        self._report = self._sender.refit(weights)
+        self._report = together(self._unread, self._sender.refit(weights))
+        self._unread = self._report
 
     def refit(self) -> RefitReport:
-        """What the last ``load_weights`` did."""
+        """What the last ``load_weights`` did, with what changed since this was asked last."""
+        self._unread = None
         return self._report
 
     def start(self, prompts: list[list[int]]) -> None:

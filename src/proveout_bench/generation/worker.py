@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from typing import NoReturn
 
 import torch
@@ -15,10 +17,13 @@ from proveout_bench.refit.receiver import Receiver
 from proveout_bench.refit.wire import Link, PeerGoneError
 from proveout_bench.tokenizer import Tokenizer
 
+PR_SET_PDEATHSIG = 1
+
 
 def serve(config: RunConfig, model: torch.nn.Module, tokenizer: Tokenizer, link: Link) -> NoReturn:
     """Serve ``link`` and end the process: status 0 when the trainer is gone."""
     status = 1
+    _end_with(os.getppid())
     try:
         torch.set_num_threads(1)
         _answer(Worker(config, model, tokenizer), link)
@@ -27,6 +32,17 @@ def serve(config: RunConfig, model: torch.nn.Module, tokenizer: Tokenizer, link:
     except BaseException as error:
         print(f"Generation process: {type(error).__name__}: {error}", flush=True)
     os._exit(status)
+
+
+def _end_with(parent: int) -> None:
+    """Let the kernel end this process when its parent ends, also while it is stopped (Linux)."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
 
 
 class Worker:

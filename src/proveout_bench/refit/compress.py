@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 from proveout_bench.errors import EnvironmentFaultError
 
@@ -24,7 +25,7 @@ def decompress(name: str, data: bytes | bytearray) -> bytearray:
     return bytearray(_zstandard().ZstdDecompressor().decompress(bytes(data)))
 
 
-def _zstandard():  # type: ignore[no-untyped-def]
+def _zstandard() -> Any:
     try:
         import zstandard
     except ModuleNotFoundError:

@@ -16,10 +16,15 @@ from proveout_bench.refit.wire import Link, tensors_of
 
 
 class Receiver:
-    """Holds ``weights`` by name, updates them in place; bits are those of the wire's dtype."""
+    """Holds ``weights`` by name, updates them in place; bits are those of the wire's dtype.
 
-    def __init__(self, weights: dict[str, Tensor], dtype: torch.dtype, hooks: ReceiverHooks) -> None:
-        self._weights, self._dtype, self._hooks = weights, dtype, hooks
+    ``counts``: whether it says how many elements a refit changed and by how much, which takes a pass over them.
+    """
+
+    def __init__(
+        self, weights: dict[str, Tensor], dtype: torch.dtype, hooks: ReceiverHooks, counts: bool = True
+    ) -> None:
+        self._weights, self._dtype, self._hooks, self._counts = weights, dtype, hooks, counts
         hooks.started(weights)
         self._bits = {name: bits_of(weight, dtype) for name, weight in weights.items()}
         self.version = 0
@@ -101,8 +106,8 @@ class Receiver:
         where = slice(None) if places is None else places.long()
         before = old[where]
         after = values ^ before if places is not None and encoding == "xor" else values
-        self._changed += int((after != before).sum())
-        if after.numel():
+        if self._counts and after.numel():
+            self._changed += int((after != before).sum())
             apart = (after.view(self._dtype).float() - before.view(self._dtype).float()).abs().max()
             self._largest = max(self._largest, float(apart))
         self._decode += time.perf_counter() - start

@@ -37,3 +37,14 @@ def measures(
         "delta/changed_pct": 100.0 * changed / max(1, elements),
         "delta/max": largest,
     }
+
+
+def together(unread: RefitReport | None, now: RefitReport) -> RefitReport:
+    """``now``, with what a refit before it changed that nobody asked about, as the one of a validation."""
+    if unread is None:
+        return now
+    metrics = dict(now.metrics)
+    for name in ("delta/changed_elements", "delta/changed_pct", "delta/max"):
+        if name in metrics:
+            metrics[name] = max(metrics[name], unread.metrics.get(name, 0.0))
+    return RefitReport(metrics, now.seconds)

@@ -38,7 +38,7 @@ class Piece:
     @property
     def size(self) -> int:
         """Bytes."""
-        return self.values.nbytes + (self.places.nbytes if self.places is not None else 0)
+        return sum(int(part.nbytes) for part in self.tensors())
 
     def row(self) -> dict[str, Any]:
         """What the receiver must know besides the integers."""

@@ -28,7 +28,7 @@ class Link:
         self.sent = self.received = 0
 
     def send(self, head: dict[str, Any], tensors: Sequence[Tensor] = (), blob: bytes = b"") -> None:
-        """Send ``head`` with contiguous CPU ``tensors``, or with bytes in their place. PeerGoneError if nobody is there."""
+        """Send ``head`` with CPU ``tensors``, or with bytes in their place. PeerGoneError if nobody is there."""
         if tensors:
             head = head | {
                 "tensors": [[str(one.dtype).removeprefix("torch."), list(one.shape)] for one in tensors]
@@ -40,6 +40,8 @@ class Link:
             self._socket.sendall(_LENGTHS.pack(len(text), size) + text)
             for part in parts:
                 self._socket.sendall(part)
+        except TimeoutError as error:
+            raise self._silent() from error
         except OSError as error:
             raise PeerGoneError(f"the other process is gone: {error.strerror or error}") from error
         self.sent += size
@@ -52,6 +54,9 @@ class Link:
         self.received += size
         return head, list(tensors_of(head.get("tensors", ()), payload)), payload
 
+    def _silent(self) -> PeerGoneError:
+        return PeerGoneError(f"the other process did not answer within {self._socket.gettimeout():g} s")
+
     def close(self) -> None:
         """Close this end."""
         self._socket.close()
@@ -63,9 +68,7 @@ class Link:
             try:
                 count = self._socket.recv_into(view[place:])
             except TimeoutError as error:
-                raise PeerGoneError(
-                    f"the other process did not answer within {self._socket.gettimeout():g} s"
-                ) from error
+                raise self._silent() from error
             except OSError as error:
                 raise PeerGoneError(f"the other process is gone: {error.strerror or error}") from error
             if not count:

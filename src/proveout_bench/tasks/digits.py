@@ -15,7 +15,9 @@ class DigitsTask:
         self._config = config
 
     def prompts(self, draw: random.Random, count: int) -> list[Prompt]:
-        """Prompts that name a number; all have the same length."""
+        """Prompts that name a number; all have the same length, unless ``ragged`` is asked for."""
+        if self._config.ragged:
+            return [Prompt(f"digits after {10 ** draw.randrange(6)}: ") for _ in range(count)]
         return [Prompt(f"digits after {draw.randrange(10, 100)}: ") for _ in range(count)]
 
     def reward(self, prompt: Prompt, response: str) -> float:

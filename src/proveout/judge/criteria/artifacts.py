@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from proveout.domain.evidence import ArtifactState, CriterionResult, Evidence
-from proveout.domain.finding import Citation, Finding, Where
+from proveout.domain.finding import Boundary, Citation, Finding, Where
 from proveout.domain.step import Artifact
 from proveout.judge import say
 
@@ -40,6 +40,7 @@ def _wrong(state: ArtifactState, started: float) -> Finding | None:
             "artifacts.missing",
             f"{state.what} is missing: {state.path}",
             where=where,
+            boundary=Boundary.INCOMPLETE,
             remedy="find in the log why it was not written",
         )
     if started <= 0:

@@ -61,7 +61,7 @@ def _findings(outcome: Outcome, evidence: Evidence, boundary: Boundary | None) -
             f"checks.{kind}",
             f"{outcome.check}: {outcome.message}, value {outcome.value}",
             evidence=cites,
-            boundary=Boundary.NUMERICS if outcome.non_finite else boundary,
+            boundary=_at_fault(outcome, boundary),
             remedy="a check that fails after the steps ran is a failure of the change, not of the harness",
         )
     if outcome.vacuous:
@@ -71,6 +71,12 @@ def _findings(outcome: Outcome, evidence: Evidence, boundary: Boundary | None) -
             evidence=cites,
             remedy="it shows nothing; check a quantity that a broken run changes",
         )
+
+
+def _at_fault(outcome: Outcome, boundary: Boundary | None) -> Boundary | None:
+    if outcome.non_finite:
+        return Boundary.NUMERICS
+    return boundary if outcome.series or boundary is None else Boundary.INCOMPLETE
 
 
 def _cite(outcome: Outcome, tag: str, evidence: Evidence) -> Citation:

@@ -66,6 +66,8 @@ class RolloutLoop:
             previous = self._faults.previous(self.policy.logprobs(scored), self._config.runtime.threads)
             reference = self._reference(scored, previous)
             checked = self._check(batch, scored, previous, reference)
+        batch = self._faults.counted(batch)
+        checked["mask_error"] = oracle.mask_error(batch, self.tokenizer.eos_ids)
         inputs, trained = self._learner.learn(step, Experience(batch, rewards, previous, reference))
         moved = {f"refit/{name}": value for name, value in refit.metrics.items()}
         return {**trained, **rollout_metrics(batch, rewards, inputs), **moved, **checked}

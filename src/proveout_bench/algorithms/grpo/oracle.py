@@ -53,10 +53,10 @@ def advantage_error(advantages: Tensor, rewards: Tensor, group_size: int, normal
 def logprob_error(policy: PolicyBackend, batch: Batch, logprobs: Tensor, temperature: float) -> float:
     """Largest difference of ``logprobs`` float32 [B, T] from the policy's logits of each sequence alone, unpadded.
 
-    Looks at the first rows only; in nats.
+    Looks at the first row and the one with most padding; in nats.
     """
     worst = 0.0
-    for row in range(min(ROWS, len(batch.input_ids))):
+    for row in {0, int(batch.prompt_mask.sum(dim=1).argmin())}:
         length = int(batch.response_mask[row].sum())
         prompt = batch.input_ids[row, : batch.prompt_length][batch.prompt_mask[row]]
         ids = numpy.concatenate([prompt.cpu().numpy(), batch.responses()[row, :length].cpu().numpy()])
@@ -67,3 +67,11 @@ def logprob_error(policy: PolicyBackend, batch: Batch, logprobs: Tensor, tempera
         wanted = scores[numpy.arange(length), ids[len(prompt) :]] - whole
         worst = max(worst, float(numpy.abs(logprobs[row, :length].cpu().double().numpy() - wanted).max()))
     return worst
+
+
+def mask_error(batch: Batch, eos_ids: tuple[int, ...]) -> float:
+    """How many places of the response mask are not those up to and with the first end token."""
+    ended = numpy.isin(batch.responses().cpu().numpy(), eos_ids)
+    first = numpy.cumsum(ended, axis=1, dtype=numpy.int64) - ended == 0
+    counted = batch.response_mask.cpu().numpy() > 0
+    return float(numpy.count_nonzero(first != counted))

@@ -33,6 +33,11 @@ def start(config: RunConfig, run: Callable[[], None]) -> None:
         finally:
             meeting.part()
         return
+    spread(config, world, run)
+
+
+def spread(config: RunConfig, world: int, run: Callable[[], None]) -> None:
+    """Call ``run`` in ``world`` forks of this process, which are its ranks."""
     with tempfile.TemporaryDirectory() as place:
         os.environ[ranks.WORLD] = str(world)
         os.environ[ranks.MEETING] = str(Path(place) / "meeting")

@@ -16,7 +16,7 @@ RESUME = "lora-resume"
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault. ``step`` is the variant of ``level`` whose run carries it; ``stage`` "save" puts it into the run before.
+    """One fault. ``step`` is the variant of ``level`` whose run carries it; ``stage`` "save" takes the run before.
 
     ``words`` inject it (by default ``fault.inject`` with ``inject`` or the id); ``extra`` are words of the run itself,
     under which a sound run passes; ``prepare`` names files that are made first; ``invisible`` is the reason where the
