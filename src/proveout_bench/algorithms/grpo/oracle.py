@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy
 from torch import Tensor
 
@@ -72,5 +74,5 @@ def logprob_error(policy: PolicyBackend, batch: Batch, logprobs: Tensor, tempera
 def mask_error(batch: Batch, eos_ids: tuple[int, ...]) -> float:
     """How many places of the response mask are not those up to and with the first end token."""
     ended = numpy.isin(batch.responses().cpu().numpy(), eos_ids)
-    before = numpy.cumsum(ended, axis=1) - ended
+    before: Any = numpy.cumsum(ended, axis=1) - ended
     return float(((before == 0) != (batch.response_mask.cpu().numpy() > 0)).sum())

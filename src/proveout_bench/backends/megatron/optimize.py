@@ -92,13 +92,10 @@ class MegatronOptimizer:
         """L2 norm of the change since ``mark`` over all ranks' parameters, each counted once."""
         if not self._marked:
             raise RuntimeError("moved() before mark()")
-        return (
-            over_ranks(
-                self._weights,
-                lambda name, weight: float((weight.detach() - self._marked[name]).square().sum()),
-            )
-            ** 0.5
+        changed = over_ranks(
+            self._weights, lambda name, weight: float((weight.detach() - self._marked[name]).square().sum())
         )
+        return math.sqrt(changed)
 
     def count(self) -> int:
         """How many scalars of all ranks the optimizer may change."""
