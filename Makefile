@@ -1,11 +1,13 @@
 # make prove: set up, run the main job, end in a report.   make test: set up, run all checks and tests.
+# make stacks: environments of the real stacks on a CPU.   make test-stacks: the tests that need them.
 PYTHON ?= python3
 VENV   ?= .venv
+STACKS ?= $(basename $(notdir $(wildcard src/proveout/stacks/locks/*.toml)))
 BIN    := $(VENV)/bin
 export HF_HUB_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
 
-.PHONY: prove test lint docs clean bridge
+.PHONY: prove test lint docs clean bridge stacks test-stacks
 
 prove: $(VENV)/.bench-ready
 	$(BIN)/proveout run
@@ -22,6 +24,13 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Kept in the user's cache (PROVEOUT_STACKS is another place); what is there already costs seconds.
+stacks: $(VENV)/.ready
+	for stack in $(STACKS); do $(BIN)/proveout stack install $$stack || exit; done
+
+test-stacks: stacks
+	PROVEOUT_TEST_STACKS=1 $(BIN)/python -m pytest -m stack
 
 docs: $(VENV)/.docs-ready
 	$(BIN)/python docs/generate.py --check

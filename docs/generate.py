@@ -48,6 +48,7 @@ def levels() -> Iterator[str]:
     from proveout import loops
     from proveout.loops.bench.table import table as bench
     from proveout.loops.nemo_rl.variants import table as nemo_rl
+    from proveout.loops.trl.table import table as trl
     from proveout.loops.verl.variants import table as verl
 
     yield "# Levels of each loop"
@@ -56,7 +57,12 @@ def levels() -> Iterator[str]:
         "What a level runs, and the claim that a pass may make: the report says no more than that. A level "
         "without a named variant runs those marked *core*. Minutes are expectations on one node, not measurements."
     )
-    sources = {"bench": bench().steps, "nemo-rl": nemo_rl().variants, "verl": verl().variants}
+    sources = {
+        "bench": bench().steps,
+        "nemo-rl": nemo_rl().variants,
+        "verl": verl().variants,
+        "trl": trl().steps,
+    }
     tables = {
         name: [
             (one.level, one.name, one.core, one.title, one.claim, one.minutes) for one in rows if one.claim

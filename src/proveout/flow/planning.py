@@ -26,6 +26,9 @@ from proveout.plan.patch import patch_of
 from proveout.plan.vendored import compare
 
 WITH_CHECKOUT = {"nemo-rl": "NEMO_RL_REPO", "verl": "VERL_REPO"}
+NO_BRIDGE_TESTS = (
+    "on platform cpu there is no environment of the Bridge's own, with Transformer Engine, for its tests"
+)
 WITHOUT_COMPARISON = {"plan.checkout.not-git", "plan.checkout.no-index", "plan.checkout.unreadable"}
 
 
@@ -110,6 +113,8 @@ def make_plan(request: PlanRequest) -> Planned:
             first.level,
             os.environ.get("PYTHONPATH", ""),
         )
+        if own and contexts[first.loop].options.get("platform"):
+            own = msgspec.structs.replace(own, skip_reason=NO_BRIDGE_TESTS)
         steps = [own, *steps] if own else steps
     plan = Plan(
         model=model or "; ".join(dict.fromkeys(loops.get(name).default_model for name in names)),

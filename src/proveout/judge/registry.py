@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from proveout.domain.evidence import CriterionResult, Evidence
+from proveout.judge.criteria.adapter import adapter
 from proveout.judge.criteria.artifacts import artifacts
 from proveout.judge.criteria.backend import backend
 from proveout.judge.criteria.baseline import baseline
@@ -50,6 +51,7 @@ CRITERIA: dict[str, CriterionFunction] = {
     "baseline": baseline,
     "backend": backend,
     "load_parity": load_parity,
+    "adapter": adapter,
 }
 
 ALWAYS = ("exit", "completion", "artifacts", "finite", "false_pass")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
 
 from proveout.domain.errors import UsageError
 from proveout.domain.finding import Finding
@@ -54,21 +55,12 @@ class BenchLoop:
         """Nothing to warn of; raises UsageError for an override that no algorithm takes, a directory that is no model
         or a backend that is none, BlockedError where its environment is not installed."""
         python, refused = backends.python_of(context), ""
-        environment = {**os.environ, **backends.environment_of(context)}
         for algorithm in dict.fromkeys(row.algorithm for row in table().steps):
-            words = [*backends.words_of(context), *context.overrides, *_model(context)]
-            asked = subprocess.run(
-                [python, "-m", "proveout_bench", algorithm, "--check", *words],
-                capture_output=True,
-                text=True,
-                stdin=subprocess.DEVNULL,
-                env=environment,
-                timeout=CHECK_SECONDS,
-                check=False,
-            )
-            if asked.returncode != 2:
+            words = (*backends.words_of(context), *context.overrides, *_model(context))
+            code, said = _asked(python, algorithm, words, tuple(backends.environment_of(context).items()))
+            if code != 2:
                 return ()
-            refused = refused or asked.stderr
+            refused = refused or said
         raise UsageError(refused.strip().removeprefix("Error: "))
 
     def steps(self, request: LevelRequest, context: LoopContext) -> tuple[Step, ...]:
@@ -78,6 +70,23 @@ class BenchLoop:
     def levels_by_default(self, context: LoopContext) -> tuple[int, ...]:
         """Smoke and learning signal; every level of a backend that stands for a change to Megatron."""
         return self.default_levels if backends.backend_of(context) == HF else tuple(self.levels)
+
+
+@cache
+def _asked(
+    python: str, algorithm: str, words: tuple[str, ...], environment: tuple[tuple[str, str], ...]
+) -> tuple[int, str]:
+    """Whether the bench loop takes these words: its exit status and its complaint. Asked once, as it loads torch."""
+    asked = subprocess.run(
+        [python, "-m", "proveout_bench", algorithm, "--check", *words],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **dict(environment)},
+        timeout=CHECK_SECONDS,
+        check=False,
+    )
+    return asked.returncode, asked.stderr
 
 
 def _step(row: Row, context: LoopContext) -> Step:
