@@ -84,6 +84,12 @@ def test_experts_are_spread_and_the_export_is_what_was_trained(tmp_path: Path) -
     assert max(series["train/token_mult_prob_error"].values()) < 1.0001
 
 
+def levels(proveout: Callable[..., Answer], *words: str) -> Answer:
+    return proveout(
+        "run", "--backend", "megatron", "--set", f"bench:python={python_of('bridge-cpu')}", *words, "--json"
+    )
+
+
 def _copy_of_the_bridge(folder: Path) -> Path:
     asked = (
         "import importlib.util as u; print(next(iter(u.find_spec('megatron').submodule_search_locations)))"
@@ -107,9 +113,7 @@ def test_one_changed_mapping_line_of_a_bridge_fails_and_is_named(
     assert swapped != text
     if broken:
         mapping.write_text(swapped)
-    answer = proveout(
-        "run", "--backend", "megatron", "--bridge", str(tmp_path / "copy"), "--level", "0", "--json"
-    )
+    answer = levels(proveout, "--bridge", str(tmp_path / "copy"), "--level", "0")
     told = json.dumps(answer.json)
     if not broken:
         assert answer.status == 0, told
@@ -123,7 +127,7 @@ def test_one_changed_mapping_line_of_a_bridge_fails_and_is_named(
 
 
 def test_the_report_says_what_the_platform_leaves_out(proveout: Callable[..., Answer]) -> None:
-    answer = proveout("run", "--backend", "megatron", "--level", "0", "--json")
+    answer = levels(proveout, "--level", "0")
     assert answer.status == 0, answer.out[-3000:]
     said = json.dumps(answer.json["limitations"])
     assert "gloo instead of NCCL" in said

@@ -81,11 +81,16 @@ def plan_request(asked: dict[str, Any], paths: tuple[str, ...], overrides: tuple
             asked["backend"],
             _on_platform(
                 asked["platform"],
-                _settings(asked["settings"], asked["loops"] or tuple(checkouts)),
+                _settings(asked["settings"], asked["loops"] or _loops_of(checkouts)),
                 asked["loops"] or tuple(checkouts),
             ),
         ),
     )
+
+
+def _loops_of(checkouts: dict[str, str]) -> tuple[str, ...]:
+    """The loops that a plan has where none is named."""
+    return tuple(role for role in checkouts if role in ("nemo-rl", "verl")) or ("bench",)
 
 
 def _on_platform(
