@@ -69,6 +69,11 @@ def levels() -> Iterator[str]:
         ]
         for name, rows in sources.items()
     }
+    megatron = [row for row in bench("megatron").steps if row not in bench().steps and not row.skip]
+    tables["bench"] += [
+        (one.level, f"{one.name}` of backend `megatron", one.core, one.title, one.claim, one.minutes)
+        for one in megatron
+    ]
     for name in loops.LOOPS:
         titles = loops.get(name).levels
         yield f"\n## {name}\n"

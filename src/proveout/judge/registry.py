@@ -17,6 +17,7 @@ from proveout.judge.criteria.false_pass import false_pass
 from proveout.judge.criteria.finite import finite
 from proveout.judge.criteria.fresh_import import fresh_import
 from proveout.judge.criteria.learning_signal import learning_signal
+from proveout.judge.criteria.load_parity import load_parity
 from proveout.judge.criteria.log import log
 from proveout.judge.criteria.provenance import provenance
 from proveout.judge.criteria.refit_proof import refit_proof
@@ -49,6 +50,7 @@ CRITERIA: dict[str, CriterionFunction] = {
     "provenance": provenance,
     "baseline": baseline,
     "backend": backend,
+    "load_parity": load_parity,
     "adapter": adapter,
 }
 

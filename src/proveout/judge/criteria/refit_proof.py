@@ -202,7 +202,9 @@ def _same(by_worker: Mapping[str, list[tuple[int, Transfer]]], file: Path) -> It
 
 def _agrees(evidence: Evidence, item: Agreement, moved_at: int) -> Iterator[Finding | Citation]:
     series = evidence.metrics.get(item.tag)
-    later = [(step, value) for step, value in series or () if step > moved_at]
+    points = list(series or ())
+    before = [point for point in points if point[0] <= moved_at]
+    later = [point for point in points if point[0] > moved_at]
     if series is None or not later:
         yield say.error(
             "refit_proof.unmeasured",
@@ -211,23 +213,35 @@ def _agrees(evidence: Evidence, item: Agreement, moved_at: int) -> Iterator[Find
             remedy="run one step more",
         )
         return
-    wrong = [
-        (step, value)
-        for step, value in later
-        if not ((item.least is None or value >= item.least) and (item.most is None or value <= item.most))
-    ]
-    if wrong:
+    if wrong := [point for point in before if not _within(item, point[1])]:
         step, value = wrong[0]
-        bound = f"at least {item.least:g}" if item.least is not None else f"at most {item.most:g}"
+        yield say.error(
+            "refit_proof.policy",
+            f"{item.tag} is {value:g} at step {step}, with the weights of the original checkpoint in generation; "
+            f"{_bound(item)} is right: the policy computes otherwise than the original model",
+            evidence=(say.point(item.tag, series, step, "the policy against the original model"),),
+            boundary=Boundary.PROVIDER,
+            remedy="the import of the model is wrong: compare its mapping, layers and settings with the original",
+        )
+    elif wrong := [point for point in later if not _within(item, point[1])]:
+        step, value = wrong[0]
         yield say.error(
             "refit_proof.disagrees",
-            f"{item.tag} is {value:g} at step {step}, and {bound} is right: generation does not sample with the "
-            "weights of the policy",
+            f"{item.tag} is {value:g} at step {step}, and {_bound(item)} is right: generation does not sample with "
+            "the weights of the policy",
             evidence=(say.point(item.tag, series, step, "generation against policy"),),
         )
     else:
         step, value = later[-1]
         yield say.point(item.tag, series, step, f"{item.tag} is {value:g} with weights that had moved")
+
+
+def _within(item: Agreement, value: float) -> bool:
+    return (item.least is None or value >= item.least) and (item.most is None or value <= item.most)
+
+
+def _bound(item: Agreement) -> str:
+    return f"at least {item.least:g}" if item.least is not None else f"at most {item.most:g}"
 
 
 def _cite(file: Path, line: int, what: str) -> Citation:

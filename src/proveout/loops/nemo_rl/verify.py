@@ -15,6 +15,7 @@ from proveout.domain.tree import Tree
 from proveout.loops.findings import finding, from_problems, parallel_problems, renamed
 from proveout.loops.nemo_rl.functional import read_script
 from proveout.loops.nemo_rl.runs import CommandRead, ResolvedRun, read_argv, resolve_argv
+from proveout.loops.nemo_rl.side_effects import side_effects
 from proveout.loops.nemo_rl.variants import renames
 from proveout.loops.nemo_rl.verify_tests import extras, nearest_remedy, selection
 
@@ -45,9 +46,14 @@ def verify(step: Step, context: LoopContext, tree: Tree) -> tuple[Finding, ...]:
             if item.what not in seen:
                 seen.add(item.what)
                 found.append(item)
-    if runs and "check_policy" not in context.options:
+    if runs and not _for_its_own_sake(step, context):
         found += _megatron(step, runs)
     return tuple(found)
+
+
+def _for_its_own_sake(step: Step, context: LoopContext) -> bool:
+    """A functional script that was asked for by its file name, with nothing of Megatron under test."""
+    return step.coverage.variant.endswith(".sh") and not {"bridge", "mcore"} & context.checkouts.keys()
 
 
 def _missing(step: Step, read: CommandRead, tree: Tree) -> list[Finding]:
@@ -88,6 +94,7 @@ def _script(step: Step, read: CommandRead, tree: Tree, saves: bool) -> list[Find
                 file=read.script,
             )
         )
+    found += side_effects(step, tree, read.script)
     kept = [
         run
         for run in script.runs
