@@ -22,6 +22,8 @@ from proveout_cpu.nemo_rl.cluster import GPUS
 WARM_STEPS, ROWS = 100, 256
 DATA = {"sums.jsonl": 9, "sums-to-2.jsonl": 1}
 GPU_THERE = 3
+BYTECODE = Path(__file__).parents[2] / "bytecode"
+"""Compiled modules lie beside the platform: none in a checkout, and all but the first run find them."""
 ENVIRONMENT = {
     VARIABLE: NAME,
     "NEMO_RL_PY_EXECUTABLES_SYSTEM": "1",
@@ -83,6 +85,7 @@ def environment(attempt: Path, short: Path, gpus: int) -> dict[str, str]:
         ),
         "HF_HOME": str(attempt / "hf"),
         "GIT_CONFIG_GLOBAL": str(attempt / "gitconfig"),
+        "PYTHONPYCACHEPREFIX": str(BYTECODE),
     }
     site = str(Path(__file__).with_name("site"))
     path = os.pathsep.join([site, os.environ.get("PYTHONPATH", "")])
