@@ -47,6 +47,7 @@ def test_the_uv_stand_in_runs_the_stacks_own_python(tmp_path: Path, words: list[
 
 def test_a_checkout_gets_no_compiled_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "BYTECODE", tmp_path / "bytecode")
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "other.py").touch()
     (tmp_path / "tree" / "script.py").write_text("import other")
