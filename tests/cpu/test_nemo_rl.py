@@ -45,6 +45,17 @@ def test_the_uv_stand_in_runs_the_stacks_own_python(tmp_path: Path, words: list[
     assert not list(tmp_path.glob("**/.coverage*"))
 
 
+def test_a_checkout_gets_no_compiled_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "BYTECODE", tmp_path / "bytecode")
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "other.py").touch()
+    (tmp_path / "tree" / "script.py").write_text("import other")
+    subprocess.run(["uv", "run", "script.py"], cwd=tmp_path / "tree", env=stand_in(tmp_path), check=True)
+    assert {file.name for file in (tmp_path / "tree").iterdir()} == {"other.py", "script.py"}
+    assert list((tmp_path / "bytecode").rglob("other.*.pyc"))
+
+
 def test_the_uv_stand_in_reads_a_program_from_its_input_and_keeps_its_status(tmp_path: Path) -> None:
     env = stand_in(tmp_path)
     code = "import sys; print(sys.argv[1]); sys.exit(7)"

@@ -20,7 +20,10 @@ from proveout_cpu.nemo_rl import NAME, VARIABLE
 from proveout_cpu.nemo_rl.cluster import GPUS
 
 WARM_STEPS, ROWS = 100, 256
+DATA = {"sums.jsonl": 9, "sums-to-2.jsonl": 1}
 GPU_THERE = 3
+BYTECODE = Path(__file__).parents[2] / "bytecode"
+"""Compiled modules lie beside the platform: none in a checkout, and all but the first run find them."""
 ENVIRONMENT = {
     VARIABLE: NAME,
     "NEMO_RL_PY_EXECUTABLES_SYSTEM": "1",
@@ -55,7 +58,8 @@ def main(arguments: list[str]) -> int:
         return GPU_THERE
     if asked.tiny:
         make_model(asked.place / f"model-{asked.seed}", asked.seed)
-    make_data(asked.place / "sums.jsonl")
+    for name, largest in DATA.items():
+        make_data(asked.place / name, largest)
     if asked.resume:
         take(*asked.resume)
     with tempfile.TemporaryDirectory(prefix="proveout-", dir="/tmp", ignore_cleanup_errors=True) as short:
@@ -81,6 +85,7 @@ def environment(attempt: Path, short: Path, gpus: int) -> dict[str, str]:
         ),
         "HF_HOME": str(attempt / "hf"),
         "GIT_CONFIG_GLOBAL": str(attempt / "gitconfig"),
+        "PYTHONPYCACHEPREFIX": str(BYTECODE),
     }
     site = str(Path(__file__).with_name("site"))
     path = os.pathsep.join([site, os.environ.get("PYTHONPATH", "")])
@@ -106,13 +111,13 @@ def make_model(place: Path, seed: int) -> None:
     print(f"proveout_cpu: made a tiny Qwen2 with {WARM_STEPS} supervised steps at {place}", flush=True)
 
 
-def make_data(file: Path) -> None:
-    """One-digit sums for NeMo-RL's ResponseDataset."""
+def make_data(file: Path, largest: int) -> None:
+    """Sums of numbers up to ``largest`` for NeMo-RL's ResponseDataset, unless they are there."""
     from proveout_cpu.tiny.sums import write_responses
 
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_responses(file, ROWS)
+        write_responses(file, ROWS, largest)
 
 
 if __name__ == "__main__":

@@ -29,11 +29,11 @@ def tokenizer_corpus() -> Iterator[str]:
         yield from [word] * 20
 
 
-def write_responses(file: Path, rows: int, seed: int = 0) -> None:
+def write_responses(file: Path, rows: int, largest: int = 9, seed: int = 0) -> None:
     """Write questions and answers as JSON lines with input and output, as NeMo-RL's ResponseDataset reads them."""
     draw = random.Random(seed)  # noqa: S311 - not for secrets
     lines = []
     for _ in range(rows):
-        first, second = draw.randint(0, 9), draw.randint(0, 9)
+        first, second = draw.randint(0, largest), draw.randint(0, largest)
         lines.append(json.dumps({"input": question(first, second), "output": str(first + second)}) + "\n")
     file.write_text("".join(lines), encoding="utf-8")
