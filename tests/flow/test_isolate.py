@@ -199,6 +199,7 @@ def test_ctrl_c_stops_the_re_run_and_is_written_down(tmp_path: Path, bench: Fork
     run = run_of(tmp_path, bench, "fault.nan_beyond_tokens=5")
     result = isolate(run, case_of(run), bench, Budget(), Impatient())
     assert (result.outcome, result.rung) == (Outcome.INTERRUPTED, "")
+    assert [(tried.rerun, tried.reason) for tried in result.tried][-1:] == [(Rerun.UNFINISHED, "interrupted")]
     assert not any(child.is_alive() for child in multiprocessing.active_children())
     assert isolations(run) == (result,)
     assert build(run).result is Verdict.FAIL

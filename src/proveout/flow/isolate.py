@@ -53,6 +53,7 @@ def isolate(run: Run, case: Case, launch: Launch, budget: Budget, observer: Obse
                 tried.append(found)
         except KeyboardInterrupt:
             outcome = Outcome.INTERRUPTED
+            tried += climbing.cut_off()
         result = _concluded(case, tried, climbing.spent, outcome, began)
         run.journal.append("isolation_finished", step=case.step.id, outcome=result.outcome, rung=result.rung)
         write_json(run.layout.isolation, (*isolations(run), result))
@@ -74,6 +75,12 @@ class _Climb:
         self._budget, self._observer = budget, observer
         self._deadline = time.monotonic() + budget.minutes * 60
         self.spent = False
+        self._going: Tried | None = None
+
+    def cut_off(self) -> list[Tried]:
+        """The rung that was running when the climb was interrupted, if one was."""
+        going = self._going
+        return [msgspec.structs.replace(going, rerun=Rerun.UNFINISHED, reason="interrupted")] if going else []
 
     def rungs(self) -> Iterator[Tried]:
         """Each rung as it turns out; the last one is that which decides, or the one that the budget ended."""
@@ -88,13 +95,14 @@ class _Climb:
                 return
             done += 1
             found = self._rerun(rung, applied, applied.step, left)
+            self._going = None
             yield found
             if found.rerun is Rerun.FLIPPED:
                 return
 
     def _rerun(self, rung: Rung, applied: Applied, step: Step, minutes: float) -> Tried:
         number = used(self._run) + 1
-        ready = planned(self._run, number, rung, applied)
+        self._going = ready = planned(self._run, number, rung, applied)
         files = self._run.layout.rerun(number, step, rung.id)
         shorter = min(step.resources.timeout_minutes, minutes)
         step = msgspec.structs.replace(

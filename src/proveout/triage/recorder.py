@@ -70,7 +70,7 @@ def is_dump(path: Path) -> bool:
         return False
     if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05" and len(head) > 2:
         return True
-    return head.lstrip()[:1] == b"{" and (b'"pg_config"' in head or b'"entries"' in head)
+    return head.lstrip()[:1] == b"{" and (b'"pg_config"' in head or b'"collective_seq_id"' in head)
 
 
 class _Plain(pickle.Unpickler):
