@@ -82,12 +82,7 @@ def _keep(case: dict[str, Any], work: Path) -> str:
     if attempts:
         last = attempts[-1]
         result = json.loads((last / "result.json").read_text())
-        kept |= {
-            "verdict": result["verdict"],
-            "exit": result["exit"],
-            "findings": result["findings"],
-            "triage": result["triage"],
-        }
+        kept |= {"verdict": result["verdict"], "exit": result["exit"]}
         refit = last / "refit.jsonl"
         kept["refit"] = refit.read_text().splitlines() if refit.exists() else []
         text = json.dumps(result)
