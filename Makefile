@@ -7,13 +7,17 @@ BIN    := $(VENV)/bin
 export HF_HUB_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
 
-.PHONY: prove test lint docs clean stacks test-stacks
+.PHONY: prove test lint docs clean bridge stacks test-stacks
 
 prove: $(VENV)/.bench-ready
 	$(BIN)/proveout run
 
 test: lint
 	PROVEOUT_TEST_RAY_PYTHON=$(abspath $(BIN))/python $(BIN)/python -m pytest -n 2 --dist loadfile
+
+# The environment of backend megatron: 1.3 GB, a minute or two; what was done is not done again.
+bridge: $(VENV)/.bench-ready
+	$(BIN)/proveout stack install bridge-cpu
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check

@@ -14,17 +14,20 @@ from tests.plan.conftest import BRIDGE, NEMO, SMALL, VERL, WRAPPER, script, writ
 from proveout import launch, loops
 from proveout.capture.metrics import read_metrics
 from proveout.capture.metrics_json import write_metrics_json
-from proveout.domain.checkout import ROLES
+from proveout.domain.attribution import Against, Attribution
+from proveout.domain.checkout import ROLES, Checkout
 from proveout.domain.evidence import ImportRecord, StepResult
 from proveout.domain.files import write_json
 from proveout.domain.layout import AttemptLayout
 from proveout.domain.loop import LoopContext
 from proveout.domain.step import LevelRequest, Plan, Source, Step
+from proveout.flow.against import attribute, attributions, request
 from proveout.flow.execute import Policy, execute
 from proveout.loops import nemo_rl, verl
 from proveout.loops.nemo_rl.variants import table as nemo_table
 from proveout.loops.verl.variants import table as verl_table
-from proveout.store.runs import create
+from proveout.plan.base_tree import commit_of
+from proveout.store.runs import create, find
 
 
 @pytest.fixture
@@ -62,6 +65,10 @@ class Proof:
         self.results = {result.id: result for result in results}
         self.last = results[-1]
         self.root = root
+
+    def of(self, result: StepResult) -> Proof:
+        """The same, seen from one of the steps."""
+        return Proof((result,), self.root)
 
     @property
     def ids(self) -> set[str]:
@@ -116,6 +123,36 @@ def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]
         "nemo-rl": str(standins.nemo_rl(tmp_path / "nemo", **standins.core_scripts())),
         "verl": str(standins.verl(tmp_path / "verl")),
     }
+
+
+@pytest.fixture
+def verl_data(tmp_path: Path) -> None:
+    """GSM8K in the shape that verl reads, where its wrapper looks by default."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    data = tmp_path / "data/gsm8k"
+    data.mkdir(parents=True)
+    row = {"data_source": "openai/gsm8k", "prompt": [{"role": "user", "content": "1+1?"}],
+           "reward_model": {"style": "rule", "ground_truth": "2"}}  # fmt: skip
+    for name in ("train", "test"):
+        parquet.write_table(pyarrow.Table.from_pylist([row]), data / f"{name}.parquet")
+
+
+@pytest.fixture
+def prove_against(prove: Callable[..., Proof], stand_ins: dict[str, str]) -> Callable[..., Attribution]:
+    """Runs and judges the training steps of a level, then answers for the last of them against the first commit."""
+
+    def answer(loop: str, level: int, *faults: str, **more: str) -> Attribution:
+        run = find(prove(loop, level, *faults, **more).root.parent, "latest")
+        checkouts = tuple(Checkout(role=role, path=path) for role, path in stand_ins.items())
+        write_json(run.layout.checkouts, checkouts)
+        path = stand_ins["bridge"]
+        commit = commit_of(Path(path), "HEAD")
+        request(run, Against(role="bridge", path=path, revision="HEAD", commit=commit))
+        attribute(run, launch.launch_for(), Silent())  # type: ignore[arg-type]
+        return attributions(run)[-1]
+
+    return answer
 
 
 @pytest.fixture

@@ -1,8 +1,10 @@
 """Stand-in NeMo-RL and verl: trees with the real interface, whose numbers come from real training of the bench loop.
 
 The wrappers, entry points, ``uv`` and helper scripts behave as the real ones do towards proveout: same words,
-same files, same console shapes. ``STANDIN_METRICS`` names the metrics of a real bench run that the entries
-replay step by step; ``STANDIN_FAULT`` names what they break.
+same files, same console shapes. With ``STANDIN_TRAIN`` (further words for it) an entry trains with the bench
+loop, then and there; else it replays, step by step, the metrics of a bench run made in the same test session
+(``STANDIN_METRICS``). ``STANDIN_FAULT`` names what an entry breaks. An entry imports ``megatron.bridge`` from the
+tree under test, calls its ``provide()`` where it has one, and hands its ``SETTINGS`` to the training.
 """
 
 from __future__ import annotations
@@ -13,275 +15,14 @@ import stat
 import sys
 from pathlib import Path
 
-from tests.plan.conftest import BRIDGE, LORA, MEGATRON, NEMO, SMALL, VERL, committed, script, write
+from tests.loops.standin_programs import MAIN_PPO, RUN_GRPO
+from tests.plan.conftest import BRIDGE, LORA, MEGATRON, NEMO, SMALL, VERL, WRAPPER, committed, script, write
 
 from proveout.loops.nemo_rl.variants import table
+from proveout.loops.verl.variants import table as verl_table
 
 SFT_SECTION = "sft: {max_num_steps: 60, val_period: 10}\n"
 CHECKS = """'max(data["train/token_mult_prob_error"]) < 1.05' 'max(data["train/gen_kl_error"]) < 0.001'"""
-COMMON = r'''
-import json, os, struct, sys, time
-from importlib.util import find_spec
-from pathlib import Path
-
-FAULTS = set(os.environ.get("STANDIN_FAULT", "").split(",")) - {""}
-
-
-def recorded():
-    """The metrics of the bench run, tag -> step -> value."""
-    table = json.loads(Path(os.environ["STANDIN_METRICS"]).read_text())
-    return {tag: {int(step): float(value) for step, value in points.items()} for tag, points in table.items()}
-
-
-def nested(words, base):
-    """The base configuration with ``key=value`` words put in."""
-    for word in words:
-        key, equals, text = word.lstrip("+").partition("=")
-        if not equals:
-            continue
-        try:
-            value = json.loads(text.replace("True", "true").replace("False", "false"))
-        except ValueError:
-            value = text.strip("\"'")
-        place = base
-        *parents, last = key.split(".")
-        for part in parents:
-            place = place.setdefault(part, {}) if isinstance(place.get(part, {}), dict) else place
-        place[last] = value
-    return base
-
-
-def origin(module):
-    try:
-        found = find_spec(module)
-    except ModuleNotFoundError:
-        found = None
-    return found.origin if found else None
-
-
-def worker(text, name="MegatronPolicyWorker"):
-    print(f"\x1b[36m({name} pid=4242)\x1b[0m {text}", flush=True)
-
-
-def workers_import():
-    if "silent" in FAULTS:
-        return
-    """What the workers' own warnings name: the files that this process really finds."""
-    for module in ("megatron.bridge", "megatron.core"):
-        path = origin(module)
-        if "worker-import" in FAULTS:
-            path = f"/opt/venv/lib/python3.11/site-packages/{module.replace('.', '/')}/__init__.py"
-        if path:
-            worker(f"{path}:3: UserWarning: Transformer Engine is not installed", "IsolatedWorkerInitializer")
-
-
-def stop_before_build():
-    if "no-gpus" in FAULTS:
-        raise ValueError("Total available GPUs 0 is less than total desired GPUs 2")
-
-
-def build_fails():
-    if "provider" in FAULTS:
-        worker("Traceback (most recent call last):")
-        worker('  File "' + str(origin("megatron.bridge")) + '", line 3, in provide')
-        worker("AttributeError: 'GPTModelProvider' object has no attribute 'finalize'")
-        raise RuntimeError("worker failed: AttributeError: 'GPTModelProvider' object has no attribute 'finalize'")
-'''
-RUN_GRPO = (
-    """"configs"; "CONFIG_NAME"
-"""
-    + COMMON
-    + r"""
-try:
-    import google_crc32c
-    crc = google_crc32c.value
-except ImportError:
-    crc = None
-
-
-def varint(number):
-    out = b""
-    while number > 127:
-        out += bytes([number & 127 | 128]); number >>= 7
-    return out + bytes([number])
-
-
-def field(number, payload):
-    return varint(number << 3 | 2) + varint(len(payload)) + payload
-
-
-def frame(payload):
-    def masked(data):
-        value = crc(data)
-        return struct.pack("<I", ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF)
-    length = struct.pack("<Q", len(payload))
-    return length + masked(length) + payload + masked(payload)
-
-
-def event(step, tag, value):
-    summary = field(1, field(1, tag.encode()) + varint(2 << 3 | 5) + struct.pack("<f", value))
-    wall = varint(1 << 3 | 1) + struct.pack("<d", time.time())
-    return frame(wall + varint(2 << 3) + varint(step) + field(5, summary))
-
-
-class Events:
-    def __init__(self, log_dir):
-        log_dir = Path(log_dir)
-        number = 1 + len(list(log_dir.glob("exp_*")))
-        folder = log_dir / f"exp_{number:03d}" / "tensorboard"
-        folder.mkdir(parents=True)
-        self.file = (folder / f"events.out.tfevents.{int(time.time())}.host.1.0").open("wb")
-        self.file.write(frame(varint(1 << 3 | 1) + struct.pack("<d", time.time()) + field(3, b"brain.Event:2")))
-
-    def add(self, step, tag, value):
-        self.file.write(event(step, tag, value)); self.file.flush()
-
-
-def main():
-    words = [word for word in sys.argv[1:] if "=" in word and not word.startswith("--")]
-    base = {"policy": {"model_name": "tiny", "megatron_cfg": {"enabled": True, "peft": {"enabled": False}},
-            "generation": {"backend": "vllm", "colocated": {"enabled": True}, "vllm_cfg": {"enforce_eager": False}}},
-            "grpo": {"max_num_steps": 2}, "sft": {"max_num_steps": 2},
-            "checkpointing": {"enabled": False, "checkpoint_dir": "results"},
-            "logger": {"log_dir": "logs"}, "cluster": {"gpus_per_node": 1}}
-    config = nested(words, base)
-    if "dtensor" in FAULTS:
-        config["policy"]["megatron_cfg"]["enabled"] = False
-    print("Final config:")
-    print("MasterConfig(" + ", ".join(f"{key}={value!r}" for key, value in config.items()) + ")", flush=True)
-    print("2026-11-29 14:45:12,606\tINFO worker.py:2012 -- Started a local Ray instance.")
-    stop_before_build()
-    print("\n> Setting up model and training...", flush=True)
-    workers_import()
-    build_fails()
-    if "cached-import" in FAULTS:
-        worker("Checkpoint already exists at /cache/tiny. Skipping import.")
-    if config["policy"]["megatron_cfg"]["peft"]["enabled"]:
-        worker("  Trainable parameters: " + ("0" if "nothing-trainable" in FAULTS else "131,072"))
-    section = Path(sys.argv[0]).stem.removeprefix("run_").removeprefix("vlm_")
-    total = config[section]["max_num_steps"]
-    saving, first = config["checkpointing"], 1
-    saved = sorted(Path(saving["checkpoint_dir"]).glob("step_*")) if saving["enabled"] else []
-    if saved and "restarts" not in FAULTS:
-        first = int(saved[-1].name.partition("_")[2]) + 1
-        worker(f"  successfully loaded checkpoint from {saved[-1]}/policy/weights [ t 0/1, p 0/1 ] at iteration 0")
-    if saving.get("checkpoint_must_save_by"):
-        total = first
-    last = total - 1 if {"short", "timeout-0"} & FAULTS else total
-    table = recorded()
-    table["train/num_unmasked_tokens"] = table["train/global_valid_toks"]
-    table["train/num_valid_samples"] = table["train/global_valid_seqs"]
-    events = Events(config["logger"]["log_dir"])
-    for step in range(first, last + 1):
-        print(f"\n========================= Step {step}/{total} =========================", flush=True)
-        for tag, points in table.items():
-            if step not in points or tag.startswith("timing/setup"):
-                continue
-            value = points[step]
-            if "nan" in FAULTS and tag == "train/grad_norm" and step == 1:
-                value = float("nan")
-            if "mismatch" in FAULTS and tag == "train/token_mult_prob_error" and step == last:
-                value = 1.3
-            if "zero-gradient" in FAULTS and tag == "train/grad_norm":
-                value = 0.0
-            if "no-refit-timing" in FAULTS and "prepare_for_generation" in tag:
-                continue
-            events.add(step, tag, value)
-        print(f"  - Avg Reward: {table['train/reward'][step]:.4f}")
-        if "refit-failed" in FAULTS:
-            print("Updating weights for the generation policy failed during refit")
-        if "raises" in FAULTS:
-            raise RuntimeError("CUDA error: device-side assert triggered")
-        if "illegal-memory" in FAULTS and config["policy"]["generation"]["backend"] == "megatron":
-            raise RuntimeError("CUDA error: an illegal memory access was encountered")
-    if config["checkpointing"]["enabled"]:
-        folder = Path(config["checkpointing"]["checkpoint_dir"], f"step_{last}", "policy", "weights")
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "model.pt").write_bytes(b"weights")
-    if "timeout-0" in FAULTS:
-        print("Timeout has been reached, stopping training early")
-    if last == total:
-        print("Max number of steps has been reached, stopping training early", flush=True)
-
-
-main()
-"""
-)
-MAIN_PPO = (
-    COMMON
-    + r"""
-import pprint
-
-
-def runner(text):
-    for line in text.split("\n"):
-        print(f"\x1b[36m(TaskRunnerV1 pid=77)\x1b[0m {line}", flush=True)
-
-
-def bar(done, total, began="00:03<00:00"):
-    print(f"\x1b[36m(TaskRunnerV1 pid=77)\x1b[0m Training Progress: {100 * done // total:3d}%|####| "
-          f"{done}/{total} [{began}, 3.00s/it]", flush=True)
-
-
-def main():
-    megatron = {"use_mbridge": True, "vanilla_mbridge": False, "use_megatron_fsdp": False}
-    base = {"actor_rollout_ref": {"actor": {"megatron": megatron}, "model": {"lora": {"rank": 0}},
-            "rollout": {"enforce_eager": False}}, "reward": {"reward_model": {"enable": False}},
-            "trainer": {"total_training_steps": 1, "save_freq": -1, "resume_mode": "disable"}, "critic": {}}
-    config = nested(sys.argv[1:], base)
-    if "vanilla" in FAULTS:
-        megatron["vanilla_mbridge"] = True
-    print("2026-11-29 13:36:43,720\tINFO worker.py:2012 -- Started a local Ray instance.")
-    runner(pprint.pformat(config))
-    stop_before_build()
-    workers_import()
-    build_fails()
-    if megatron["vanilla_mbridge"]:
-        runner("The legacy mbridge backend selected by vanilla_mbridge=True is deprecated")
-    if config["actor_rollout_ref"]["model"]["lora"]["rank"]:
-        worker("  Trainable parameters: " + ("0" if "nothing-trainable" in FAULTS else "131,072"), "WorkerDict")
-    trainer = config["trainer"]
-    total, first = int(trainer["total_training_steps"]), 1
-    checkpoints = Path(trainer["default_local_dir"])
-    tracker = checkpoints / "latest_checkpointed_iteration.txt"
-    if trainer["resume_mode"] == "auto" and tracker.exists() and "restarts" not in FAULTS:
-        saved = int(tracker.read_text())
-        first = saved + 1
-        place = checkpoints / f"global_step_{saved}"
-        runner(f"INFO:2026-11-29 14:00:28,620:Resuming from {place}, setting global step to {saved}")
-        if "optimizer-lost" not in FAULTS:
-            worker(f"INFO:[Rank 0] Loaded optimizer checkpoint from {place}/actor/optimizer/dist_ckpt", "WorkerDict")
-    elif trainer["resume_mode"] == "auto":
-        runner("Training from scratch")
-    if "full-bar" in FAULTS:
-        bar(total, total, "00:00<?")
-        return
-    names = {"actor/loss": "train/loss", "actor/pg_loss": "train/loss", "actor/grad_norm": "train/grad_norm",
-             "actor/lr": "train/lr", "actor/entropy": "train/approx_entropy", "actor/kl_loss": "train/kl_penalty",
-             "critic/score/mean": "train/reward", "critic/rewards/mean": "train/reward",
-             "timing_s/step": "timing/train/total_step_time"}
-    table = recorded()
-    last = total - 1 if "short" in FAULTS else total
-    for step in range(first, last + 1):
-        values = {tag: table[source][step] for tag, source in names.items()}
-        if "nan" in FAULTS:
-            values["actor/pg_loss"] = float("nan")
-        if "zero-gradient" in FAULTS:
-            values["actor/grad_norm"] = 0.0
-        runner(f"step:{step} - " + " - ".join(f"{tag}:{value!r}" for tag, value in values.items())
-               + f" - training/global_step:{step}")
-        bar(step, total)
-        if "raises" in FAULTS:
-            raise RuntimeError("CUDA error: device-side assert triggered")
-        if int(trainer["save_freq"]) > 0:
-            (checkpoints / f"global_step_{step}" / "actor").mkdir(parents=True, exist_ok=True)
-            (checkpoints / f"global_step_{step}" / "actor" / "model.pt").write_bytes(b"weights")
-            tracker.write_text(str(step))
-
-
-main()
-"""
-)
 UV = r"""#!__PYTHON__
 import os, sys
 words = sys.argv[1:]
@@ -374,6 +115,12 @@ def core_scripts() -> dict[str, str]:
             if variant.backend.get("policy.generation.colocated.enabled") is False:
                 words += " policy.generation.colocated.resources.gpus_per_node=1"
             found[variant.script] = script(f"{SMALL} {words}", checks=CHECKS)
+    found["modelopt_quant_rollout"] = (
+        script(SMALL.replace("max_num_steps=2", "max_num_steps=1"), checks=CHECKS)
+        .replace("$EXP_DIR/logs", "$EXP_DIR/w4a8_fake_quant/logs")
+        .replace("rm -rf $EXP_DIR && ", "")
+    )
+    found["grpo_megatron_eagle3_online"] = script(checks="'min(data[\"train/draft_loss\"]) > 0'")
     last_phase = found["grpo_megatron_mbridge_restore"].replace("$EXP_DIR/logs", "$EXP_DIR/logs/phase3_mlm")
     return {**found, "grpo_megatron_mbridge_restore": last_phase, "sft_resume_diamond": DIAMOND}
 
@@ -384,6 +131,7 @@ def nemo_rl(root: Path, **scripts: str) -> Path:
         **NEMO,
         "examples/run_grpo.py": 'CONFIG = ("configs", "grpo_base.yaml")\n' + RUN_GRPO.partition("\n")[2],
         "examples/run_sft.py": 'CONFIG = ("configs", "grpo_base.yaml")\n' + RUN_GRPO.partition("\n")[2],
+        "examples/run_vlm_grpo.py": 'CONFIG = ("configs", "grpo_base.yaml")\n' + RUN_GRPO.partition("\n")[2],
         "examples/configs/grpo_base.yaml": NEMO["examples/configs/grpo_base.yaml"] + SFT_SECTION,
         "tests/unit/conftest.py": FLAGS,
         "tests/unit/models/generation/test_vllm_utils.py": "import pytest\n\npytestmark = [pytest.mark.vllm]\n\n\n"
@@ -399,9 +147,46 @@ def nemo_rl(root: Path, **scripts: str) -> Path:
     return committed(root, files)
 
 
+MORE_VARIABLES = {
+    "SKIP_SAVE_HF_MODEL": "0",
+    "USE_FUSED_KERNELS": "False",
+    "PPO_MAX_TOKEN_LEN": "2400",
+    "FWD_MAX_TOKEN_LEN": "4800",
+    "ROLLOUT_QUANTIZATION": "null",
+    "LORA_MERGE": "False",
+}
+VLM_EXAMPLE = """#!/usr/bin/env bash
+set -xeuo pipefail
+SAVE_FREQ=${SAVE_FREQ:-20}
+TEST_FREQ=${TEST_FREQ:-5}
+TOTAL_EPOCHS=${TOTAL_EPOCHS:-15}
+TRAIN_BATCH_SIZE=${TRAIN_BATCH_SIZE:-512}
+PPO_MINI_BATCH_SIZE=${PPO_MINI_BATCH_SIZE:-128}
+python3 -m verl.trainer.main_ppo --config-path=config --config-name='ppo_megatron_trainer.yaml' \\
+    data.train_batch_size=$TRAIN_BATCH_SIZE \\
+    trainer.n_gpus_per_node=8 \\
+    trainer.save_freq=$SAVE_FREQ \\
+    trainer.test_freq=$TEST_FREQ $@
+echo "epochs at most $TOTAL_EPOCHS, minibatch $PPO_MINI_BATCH_SIZE"
+"""
+
+
+def verl_scripts() -> dict[str, str]:
+    """What the core variants of verl run besides the wrapper, and the wrapper with the variables that they set."""
+    first = WRAPPER.index("words=(")
+    more = "".join(f"{name}=${{{name}:-{default}}}\n" for name, default in MORE_VARIABLES.items())
+    used = 'echo "' + " ".join(f"${name}" for name in MORE_VARIABLES) + '"\n'
+    return {
+        verl_table().wrapper: WRAPPER[:first] + more + used + WRAPPER[first:],
+        "examples/grpo_trainer/run_qwen2_5_vl_7b_megatron.sh": VLM_EXAMPLE,
+        **{v.dummy_config: "{}" for v in verl_table().variants if v.dummy_config},
+    }
+
+
 def verl(root: Path) -> Path:
     """A verl-like tree."""
-    return committed(root, {**VERL, "verl/__init__.py": "", "verl/trainer/main_ppo.py": MAIN_PPO})
+    own = {"verl/__init__.py": "", "verl/trainer/main_ppo.py": MAIN_PPO}
+    return committed(root, {**VERL, **verl_scripts(), **own})
 
 
 def bridge(root: Path) -> Path:

@@ -11,7 +11,11 @@ from proveout.domain.loop import LoopContext
 from proveout.domain.step import Criterion, LevelRequest, Step
 from proveout.judge.validate import wrong
 
-WITHOUT_A_RUN = {"verl-L0-dummy": "needs DUMMY_MODEL_CONFIG_PATH", "verl-L4-audio": "no maintained"}
+WITHOUT_A_RUN = {
+    "verl-L0-dummy": "needs DUMMY_MODEL_CONFIG_PATH",
+    "verl-L4-audio": "no maintained",
+    "verl-L4-hybrid": "needs RAY_DATA_HOME",
+}
 
 
 def every_step(name: str, checkouts: dict[str, str], **options: str) -> list[Step]:

@@ -1,4 +1,9 @@
-"""Every level of NeMo-RL and verl goes through the command line on stand-ins with real training behind."""
+"""Every level of NeMo-RL and verl goes through the command line on stand-ins with real training behind.
+
+Which: in the two tests of every level, an entry replays a bench run of 20 steps made in this test session (a
+training of its own for each of the 30 runs would take minutes); level 0 of NeMo-RL and level 1 of verl (save, then
+resume) train with the bench loop inside the stand-in's own entry, its checkpoints being the bench loop's.
+"""
 
 from __future__ import annotations
 
@@ -40,28 +45,21 @@ def why(answer: Answer) -> Any:
 
 
 def test_every_level_of_nemo_rl(proveout: Run) -> None:
-    answer = proveout("nemo-rl", "--level", "0-4,6", "--json")
+    answer = proveout("nemo-rl", "--level", "0-6", "--json")
     found = verdicts(answer)
     levels = {step["level"] for step in json.loads(answer.out)["steps"]}
-    assert levels == {0, 1, 2, 3, 4, 6}
+    assert levels == set(range(7))
     assert set(found.values()) == {"Pass"}, why(answer)
-    assert answer.status == 0
+    assert answer.status == 0 and "converged" not in answer.out and "learning signal passed" in answer.out
 
 
-def test_every_level_of_verl(proveout: Run, tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    data = tmp_path / "data/gsm8k"
-    data.mkdir(parents=True)
-    row = {"data_source": "openai/gsm8k", "prompt": [{"role": "user", "content": "1+1?"}],
-           "reward_model": {"style": "rule", "ground_truth": "2"}}  # fmt: skip
-    for name in ("train", "test"):
-        parquet.write_table(pyarrow.Table.from_pylist([row]), data / f"{name}.parquet")
-    answer = proveout("verl", "--level", "0-3,5", "--set", "reward_model=off", "--json")
+def test_every_level_of_verl(proveout: Run, verl_data: None) -> None:
+    answer = proveout("verl", "--level", "0-5", "--set", "reward_model=off", "--json")
     assert set(verdicts(answer).values()) == {"Pass"}, why(answer)
     report = json.loads(answer.out)
-    assert {step["level"] for step in report["steps"]} == {0, 1, 2, 3, 5}
+    assert {step["level"] for step in report["steps"]} == set(range(6))
     assert any("reward model was off" in text for text in report["limitations"])
+    assert "converged" not in answer.out and "learning signal passed" in answer.out
 
 
 def test_a_functional_script_prints_its_checks(
@@ -84,3 +82,42 @@ def test_tests_that_are_all_deselected_are_no_pass(proveout: Run, stand_ins: dic
     assert verdicts(answer)["bridge-tests"] == "Fail" and answer.status == 1
     line = next(item for item in report["deliverables"] if item["name"] == "Bridge-side checks")
     assert line["verdict"] == "Fail"
+
+
+TINY = "tiny.hidden_size=64 tiny.intermediate_size=128 rollout.max_new_tokens=8 runtime.threads=1"
+
+
+def test_level_0_of_nemo_rl_that_trains_in_the_stand_in(proveout: Run, tmp_path: Path) -> None:
+    answer = proveout("nemo-rl", "--level", "0", "--json", STANDIN_TRAIN=TINY, STANDIN_METRICS="none")
+    assert verdicts(answer)["nemo-rl-L0-default"] == "Pass", why(answer)
+    run = next((tmp_path / ".proveout/runs").glob("2*"))
+    (metrics,) = run.glob("attempts/*-nemo-rl-L0-default/metrics.json")
+    assert max(json.loads(metrics.read_text())["train/weight_delta"].values()) > 0
+
+
+def test_level_1_of_verl_that_saves_resumes_and_trains_in_the_stand_in(
+    proveout: Run, tmp_path: Path, verl_data: None
+) -> None:
+    """The second step comes from the bench loop's own checkpoint: its metrics begin at step 2."""
+    words = ("--level", "1/lora", "--set", "reward_model=off", "--json")
+    answer = proveout("verl", *words, STANDIN_TRAIN=TINY, STANDIN_METRICS="none")
+    assert set(verdicts(answer).values()) == {"Pass"}, why(answer)
+    run = next((tmp_path / ".proveout/runs").glob("2*"))
+    (metrics,) = run.glob("attempts/*-verl-L1-resume/metrics.json")
+    assert set(json.loads(metrics.read_text())["actor/grad_norm"]) == {"2"}
+    assert list(run.glob("attempts/*checkpoints/bench/*"))
+
+
+def test_a_dry_run_prints_the_commands_and_starts_nothing(proveout: Run, tmp_path: Path) -> None:
+    answer = proveout("nemo-rl", "--level", "0", "--dry-run")
+    assert answer.status == 0 and "uv run bash tests/functional/grpo_megatron.sh" in answer.out
+    assert not (tmp_path / ".proveout").exists()
+
+
+@pytest.mark.parametrize(("flag", "left"), [("--keep-going", "Fail"), ("--stop-at-first", "Incomplete")])
+def test_what_follows_a_step_that_fails(proveout: Run, verl_data: None, flag: str, left: str) -> None:
+    words = ("--level", "0", "--level", "3", "--set", "reward_model=off", "--json", flag)
+    answer = proveout("verl", *words, STANDIN_FAULT="raises")
+    found = verdicts(answer)
+    assert answer.status == 1
+    assert (found["verl-L0-default"], found["verl-L3-default"]) == ("Fail", left)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from proveout.cli import options
+from proveout.cli.launching import launch_of, launch_options
 from proveout.cli.request import located
 
 
@@ -22,6 +23,7 @@ from proveout.cli.request import located
 @click.option(
     "--gpus", default=0, type=click.IntRange(0), help="GPUs at hand; a script that needs more is skipped."
 )
+@launch_options
 @options.state_dir
 @options.as_json
 def command(
@@ -39,16 +41,17 @@ def command(
     """
     import msgspec
 
-    from proveout import launch
     from proveout.cli.progress import ConsoleObserver
     from proveout.cli.show import show_plan, show_report
     from proveout.domain.errors import UsageError, nearest
     from proveout.flow.execute import Policy
     from proveout.flow.planning import PlanRequest, make_plan
     from proveout.flow.prove import prove, refuse_rejected
+    from proveout.loops.nemo_rl.variants import level_of
     from proveout.plan.choices import Choice
     from proveout.store.runs import runs_root
 
+    launching = launch_of(asked)
     checkouts = located({**asked, "verl": None})
     name = Path(script).name.removesuffix(".sh")
     root = checkouts.get("nemo-rl")
@@ -63,18 +66,18 @@ def command(
     request = PlanRequest(
         checkouts={role: path for role, path in checkouts.items() if role != "verl"},
         loops=("nemo-rl",),
-        levels=(Choice("nemo-rl", 0, name),),
+        levels=(Choice("nemo-rl", level_of(name), f"{name}.sh"),),
         model=asked["model"],
         gpus=asked["gpus"],
         overrides=overrides,
     )
     planned = make_plan(request)
-    steps = tuple(step for step in planned.plan.steps if step.coverage.variant == name)
+    steps = tuple(step for step in planned.plan.steps if step.coverage.variant == f"{name}.sh")
     planned = msgspec.structs.replace(planned, plan=msgspec.structs.replace(planned.plan, steps=steps))
     refuse_rejected(planned.plan)
     if dry_run:
         return show_plan(planned.plan, as_json)
-    policy = Policy(launch=launch.launch_for())
+    policy = Policy(launch=launching)
     report = prove(planned, runs_root(state_dir), policy, ConsoleObserver())
     status = show_report(report, "json" if as_json else "text")
     if not as_json:

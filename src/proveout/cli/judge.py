@@ -79,6 +79,7 @@ def _judged(
     from proveout.domain.errors import UsageError
     from proveout.domain.evidence import AttemptResult, End, ExitRecord
     from proveout.domain.files import read_json
+    from proveout.flow.attempt import construction_of
     from proveout.flow.evidence import gather, related_to
     from proveout.flow.settle import settle
     from proveout.judge import judge
@@ -89,17 +90,10 @@ def _judged(
     except UsageError:
         stored = None
         ended = read_json(files.exit, ExitRecord) if files.exit.exists() else ExitRecord(end=End.LOST)
-    judgement = judge(
-        gather(
-            step,
-            number,
-            files,
-            ended,
-            related_to(step, run, steps),
-            imports=run.imports().get(step.coverage.loop, ()),
-        )
-    )
-    verdict = settle(ended, judgement, stored.triage if stored else None)
+    imports = run.imports().get(step.coverage.loop, ())
+    evidence = gather(step, number, files, ended, related_to(step, run, steps), imports=imports)
+    judgement = judge(evidence)
+    verdict = settle(ended, judgement, stored.triage if stored else None, construction_of(evidence))
     return judgement, verdict, stored.verdict if stored else None
 
 

@@ -46,6 +46,8 @@ def _first_reason(last: AttemptResult) -> str:
 
 
 def _blocked_by(last: AttemptResult) -> str:
+    if last.triage is not None and last.triage.cause is not None:
+        return f"{last.triage.cause.text.strip()}, {last.triage.cause.where}"
     return _first_reason(last)
 
 

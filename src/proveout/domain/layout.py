@@ -49,7 +49,13 @@ class RunLayout:
         self.attempts = root / "attempts"
         self.reruns = root / "isolation"
         self.isolation = root / "isolation.json"
+        self.against = root / "against"
+        self.attributions = root / "against.json"
+        self.without_graphs = root / "no-graph"
         self.junit = root / "junit.xml"
+        self.driver = root / "driver.json"
+        self.driver_log = root / "driver.log"
+        self.cancel = root / "cancel.json"
 
     @property
     def id(self) -> str:

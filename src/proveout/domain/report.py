@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from proveout.domain.attribution import Attribution
 from proveout.domain.evidence import StepResult
 from proveout.domain.finding import Citation, Finding
 from proveout.domain.step import Coverage, LevelRequest
@@ -84,7 +85,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     ``timeline``, ``commands`` and ``excerpts`` are by attempt directory; ``deliverable_steps`` gives, for each
     of ``deliverables``, the ids of the steps whose evidence stands behind it. ``baseline`` names the run that
-    this one is shown against, with its verdict; empty where none was given.
+    this one is shown against, with its verdict; empty where none was given. ``attributions`` say whose failure
+    each step is that was run again on the commit before the change.
     """
 
     result: Verdict
@@ -106,5 +108,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     commands: dict[str, str] = {}
     excerpts: dict[str, Excerpt] = {}
     baseline: str = ""
+    attributions: tuple[Attribution, ...] = ()
     run: RunInfo | None = None
     schema_version: int = SCHEMA_VERSION

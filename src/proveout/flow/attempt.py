@@ -25,10 +25,12 @@ from proveout.domain.verdict import Verdict
 from proveout.flow.evidence import gather
 from proveout.flow.follow import LogFollower
 from proveout.flow.keep import Keeper
+from proveout.flow.noise import residual_noise
 from proveout.flow.observer import Observer
-from proveout.flow.settle import settle
+from proveout.flow.settle import explained, settle
 from proveout.judge import judge
 from proveout.launch import Job, Launch, launch_record
+from proveout.triage.construction import Construction, construction
 
 POLL_SECONDS = 0.25
 
@@ -49,16 +51,40 @@ def make_directory(files: AttemptLayout) -> None:
         ) from error
 
 
+class Following:
+    """Looks at a running attempt: its progress, and what it may remove before its end."""
+
+    def __init__(self, step: Step, job: Job, files: AttemptLayout) -> None:
+        self._step, self._job, self._files = step, job, files
+        self._keeper: Keeper | None = None
+        self._follower = LogFollower(files.log, loops.get(step.coverage.loop).progress)
+
+    def look(self, observer: Observer) -> ExitRecord | None:
+        """How it ended, or None; its progress is told meanwhile, once its command runs."""
+        ended = self._job.poll()
+        if ended is not None:
+            self.finish(observer)
+        elif self._files.process.exists():
+            observer.progress(self._step, self._follower.read())
+            self._kept().look()
+        return ended
+
+    def finish(self, observer: Observer) -> None:
+        """The last look."""
+        self._kept().finish()
+        observer.progress(self._step, self._follower.read())
+
+    def _kept(self) -> Keeper:
+        if self._keeper is None:
+            self._keeper = Keeper(self._step, self._files)
+        return self._keeper
+
+
 def follow(step: Step, job: Job, files: AttemptLayout, observer: Observer) -> ExitRecord:
     """Wait for the job to end and tell its progress meanwhile."""
-    keeper = Keeper(step, files)
-    follower = LogFollower(files.log, loops.get(step.coverage.loop).progress)
-    while (ended := job.poll()) is None:
-        observer.progress(step, follower.read())
-        keeper.look()
+    following = Following(step, job, files)
+    while (ended := following.look(observer)) is None:
         time.sleep(POLL_SECONDS)
-    keeper.finish()
-    observer.progress(step, follower.read())
     return ended
 
 
@@ -75,12 +101,17 @@ def conclude(
     evidence = gather(step, number, files, ended, related, imports=imports)
     judgement = judge(evidence)
     triage = _triage(evidence) if judgement.verdict is not Verdict.PASS else None
+    built = construction_of(evidence) if judgement.verdict is not Verdict.PASS else None
+    verdict = settle(ended, judgement, triage, built)
+    beside = explained(built, verdict, triage) if built is not None else ()
+    if verdict is Verdict.PASS:
+        beside = residual_noise(evidence)
     result = AttemptResult(
         number=number,
         directory=files.root.name,
-        verdict=settle(ended, judgement, triage),
+        verdict=verdict,
         exit=ended,
-        findings=judgement.findings,
+        findings=(*judgement.findings, *beside),
         held=tuple(citation for part in _own_criteria_first(step, judgement) for citation in part.held),
         checks=tuple(row for part in judgement.results for row in part.checks),
         last_step=evidence.metrics.last_step(),
@@ -96,6 +127,13 @@ def conclude(
 def _own_criteria_first(step: Step, judgement: Judgement) -> list[CriterionResult]:
     own = {criterion.kind for criterion in step.criteria}
     return sorted(judgement.results, key=lambda result: result.kind not in own)
+
+
+def construction_of(evidence: Evidence) -> Construction | None:
+    """How far a training run came; None where the step does not train, or its log cannot be read."""
+    if evidence.step.planned_steps is None or not Path(evidence.log).exists():
+        return None
+    return construction([Path(evidence.log)], evidence.metrics.last_step())
 
 
 def _triage(evidence: Evidence) -> TriageResult | None:

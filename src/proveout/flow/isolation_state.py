@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from pathlib import Path
 
 from proveout.domain.step import ATTEMPT_DIR, Step
 from proveout.store.runs import Run
@@ -17,10 +18,20 @@ def bring_state(run: Run, step: Step) -> None:
     The re-run writes into the copy, so what the run itself left stays as it was. Raises OSError where it cannot
     be copied.
     """
-    named = " ".join((*step.command.argv, *step.command.env.values()))
-    for name in dict.fromkeys(_BESIDE.findall(named)):
+    for name in _named(step):
         copy, source = run.layout.reruns / name, run.layout.attempts / name
         if copy.exists():
             shutil.rmtree(copy)
         if step.needs and source.is_dir():
             shutil.copytree(source, copy)
+
+
+def forget_state(folder: Path, step: Step) -> None:
+    """Remove what earlier runs in ``folder`` left beside themselves for ``step``, so that it is made anew."""
+    for name in _named(step):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _named(step: Step) -> list[str]:
+    named = " ".join((*step.command.argv, *step.command.env.values()))
+    return list(dict.fromkeys(_BESIDE.findall(named)))

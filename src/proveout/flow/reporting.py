@@ -9,6 +9,7 @@ import msgspec
 
 from proveout import __version__
 from proveout.capture.config import read_config
+from proveout.domain.attribution import Attribution
 from proveout.domain.claims import claim, deciding
 from proveout.domain.evidence import AttemptResult, StepResult
 from proveout.domain.finding import Citation, Finding, Where
@@ -16,16 +17,31 @@ from proveout.domain.layout import AttemptLayout
 from proveout.domain.report import Deliverable, Report, RunInfo
 from proveout.domain.step import LevelRequest, Plan, Step
 from proveout.domain.verdict import Verdict, overall, worst
+from proveout.flow.against_report import against_findings, answered, told
 from proveout.flow.details import details
 from proveout.flow.execute import step_results
 from proveout.flow.isolation_findings import isolation_evidence, isolation_findings
 from proveout.flow.keep import with_kept
+from proveout.flow.launched import launched
+from proveout.flow.no_graph import no_graph_findings, no_graph_limitations
+from proveout.flow.noise import noise_limitations
 from proveout.flow.under_test import BRIDGE_TESTS, bridge_checks, local_import, repositories
 from proveout.loops import limits
 from proveout.store.runs import Run
 
 LOOP_NAMES = {"nemo-rl": "NeMo-RL", "verl": "verl", "trl": "TRL", "bench": "bench"}
 KEY_LINES_A_STEP = 10
+_TOLD = ("flow.construction.", "judge.refit_timing.dominates")
+_NOTHING_ASKED = ("planned_steps", "artifacts")
+_NOT_REACHED = (
+    "judge.completion.no-metrics",
+    "judge.artifacts.missing",
+    "judge.checks.failed",
+    "judge.provenance.unseen",
+    "judge.backend.no-config",
+    "judge.refit_timing.missing",
+    "judge.learning_signal.missing",
+)
 
 
 def build(run: Run, baseline: Run | None = None) -> Report:
@@ -41,18 +57,24 @@ def build(run: Run, baseline: Run | None = None) -> Report:
     verdict = _overall(plan, results)
     if not ends and verdict in (Verdict.PASS, Verdict.BLOCKED):
         verdict = Verdict.INCOMPLETE
-    findings = (*plan.findings, *run.preflight_findings(), *isolation_findings(run))
-    deliverables = tuple(_deliverables(run, plan, results))
+    answers = answered(run, results)
+    beside = (*no_graph_findings(run), *against_findings(run, answers))
+    findings = (*plan.findings, *run.preflight_findings(), *isolation_findings(run), *beside)
+    deliverables = tuple(
+        (msgspec.structs.replace(line, detail=_from_run(line.detail, run)), ids)
+        for line, ids in _deliverables(run, plan, results)
+    )
     return Report(
         result=verdict,
-        summary=_summary(verdict, steps, results),
+        summary=_from_run(_summary(verdict, steps, results, answers), run),
         model=plan.model,
         requested_coverage=tuple(dict.fromkeys(step.coverage for step in plan.steps)),
         deliverables=tuple(deliverable for deliverable, _ in deliverables),
         deliverable_steps=tuple(ids for _, ids in deliverables),
-        evidence=(*_evidence(run, plan, steps, results), *isolation_evidence(run)),
-        limitations=_limitations(run, plan, results),
+        evidence=(*_evidence(run, plan, steps, results), *isolation_evidence(run), *map(_cited, beside)),
+        limitations=(*_limitations(run, plan, results), *no_graph_limitations(run)),
         follow_ups=tuple(_follow_ups(results, findings)) or ("none",),
+        attributions=answers,
         steps=results,
         levels=plan.levels,
         findings=findings,
@@ -84,12 +106,27 @@ def _overall(plan: Plan, results: Iterable[StepResult]) -> Verdict:
     return overall(levels.values())
 
 
-def _summary(verdict: Verdict, steps: dict[str, Step], results: tuple[StepResult, ...]) -> str:
+def _from_run(text: str, run: Run) -> str:
+    """Places in the run directory as they are named from it."""
+    return text.replace(f"{run.layout.root}/", "")
+
+
+def _cited(finding: Finding) -> Citation:
+    return Citation(what=finding.what, where=finding.where)
+
+
+def _summary(
+    verdict: Verdict,
+    steps: dict[str, Step],
+    results: tuple[StepResult, ...],
+    answers: tuple[Attribution, ...] = (),
+) -> str:
     of_this_verdict = [result for result in results if result.verdict is verdict]
     if verdict is Verdict.INCOMPLETE:
         done = sum(result.verdict is not Verdict.INCOMPLETE for result in results)
         return f"{done} of {len(results)} steps have a verdict; nothing is claimed of the rest"
-    return "; ".join(claim(steps[result.id], result) for result in of_this_verdict) or "no step was run"
+    said = [claim(steps[result.id], result) + told(answers, result.id) for result in of_this_verdict]
+    return "; ".join(said) or "no step was run"
 
 
 def _deliverables(
@@ -139,29 +176,27 @@ def _reasons(levels: list[LevelRequest]) -> str:
 
 
 def _capture_line(results: list[StepResult], steps: dict[str, Step]) -> Deliverable:
-    """Whether log and metrics of every attempted step were captured; failing checks are the step's own."""
+    """Whether log and metrics of every training run were captured; failing checks are the step's own."""
+    name = "Metrics/log capture"
     attempted = [result for result in results if result.attempts]
+    training = [result for result in attempted if steps[result.id].planned_steps is not None]
     if not attempted:
-        reason = "no step was started"
-        return Deliverable(name="Metrics/log capture", verdict=Verdict.SKIPPED, detail=reason)
+        return Deliverable(name=name, verdict=Verdict.SKIPPED, detail="no step was started")
     parts = []
-    for result in attempted:
+    for result in training or attempted:
         last = result.attempts[-1]
         held = sum(row.passed for row in last.checks)
         where = f"attempts/{last.directory}"
         parts.append(
             f"{where}/run.log, {where}/metrics.json, {held} of {len(last.checks)} metric checks hold"
         )
-    captured = all(
-        result.attempts[-1].last_step is not None
-        for result in attempted
-        if steps[result.id].planned_steps is not None
-    )
-    return Deliverable(
-        name="Metrics/log capture",
-        verdict=Verdict.PASS if captured else Verdict.FAIL,
-        detail="; ".join(parts) if captured else "no metrics were found; " + "; ".join(parts),
-    )
+    without = [result for result in training if result.attempts[-1].last_step is None]
+    if not without:
+        return Deliverable(name=name, verdict=Verdict.PASS, detail="; ".join(parts))
+    stopped = all(result.verdict is Verdict.BLOCKED for result in without)
+    reason = "the environment stopped the run before any metric" if stopped else "no metrics were found"
+    verdict = Verdict.BLOCKED if stopped else Verdict.FAIL
+    return Deliverable(name=name, verdict=verdict, detail=f"{reason}; {'; '.join(parts)}")
 
 
 def _evidence(
@@ -176,16 +211,29 @@ def _evidence(
             script = f"attempts/{attempt.directory}/command.sh"
             command = steps[result.id].command.at(f"attempts/{attempt.directory}")
             yield Citation(what="Command", where=Where(file=script), text=shlex.join(command.argv))
+            yield from launched(attempt)
             yield from (_inside(cited, attempt, run) for cited in _key_lines(attempt))
 
 
 def _key_lines(attempt: AttemptResult) -> Iterable[Citation]:
     if attempt.triage is not None and attempt.triage.cause is not None:
         yield attempt.triage.cause
-    for finding in deciding(attempt)[:KEY_LINES_A_STEP]:
+    for finding in attempt.findings:
+        if finding.id.startswith(_TOLD):
+            text = finding.evidence[0].text if finding.evidence else ""
+            yield Citation(what=finding.what, where=finding.where, text=text)
+    shown = [finding for finding in deciding(attempt) if not _follows(finding, attempt)]
+    for finding in shown[:KEY_LINES_A_STEP]:
         yield Citation(what=finding.what, where=finding.where)
         yield from finding.evidence[:1]
-    yield from _joined(attempt.held)[:KEY_LINES_A_STEP]
+    telling = tuple(cited for cited in attempt.held if cited.where.key not in _NOTHING_ASKED)
+    yield from _joined(telling)[:KEY_LINES_A_STEP]
+
+
+def _follows(finding: Finding, attempt: AttemptResult) -> bool:
+    """Whether a finding only follows from the stop that triage explains: what was not reached is not there."""
+    explained = attempt.triage is not None and attempt.triage.cause is not None and not attempt.exit.ok
+    return explained and attempt.last_step is None and finding.id in _NOT_REACHED
 
 
 def _joined(held: tuple[Citation, ...]) -> list[Citation]:
@@ -218,7 +266,10 @@ def _limitations(run: Run, plan: Plan, results: tuple[StepResult, ...]) -> tuple
     skipped = [f"{r.coverage} was skipped: {r.reason}" for r in results if r.verdict is Verdict.SKIPPED]
     reruns = [f"{r.coverage} took {len(r.attempts)} attempts" for r in results if len(r.attempts) > 1]
     shown = [text for result in results for text in _shown_by_configuration(run, plan, result)]
-    return tuple(dict.fromkeys((*plan.limitations, *shown, *plan.substitutions, *skipped, *reruns)))
+    noise = [
+        text for r in results for last in r.attempts[-1:] for text in noise_limitations(str(r.coverage), last)
+    ]
+    return tuple(dict.fromkeys((*plan.limitations, *shown, *plan.substitutions, *skipped, *reruns, *noise)))
 
 
 def _shown_by_configuration(run: Run, plan: Plan, result: StepResult) -> tuple[str, ...]:
@@ -233,11 +284,17 @@ def _shown_by_configuration(run: Run, plan: Plan, result: StepResult) -> tuple[s
 
 
 def _follow_ups(results: tuple[StepResult, ...], findings: tuple[Finding, ...]) -> Iterable[str]:
-    texts = [finding.remedy for finding in findings if finding.decides and finding.remedy]
+    texts = [
+        finding.remedy
+        for finding in findings
+        if finding.remedy and (finding.decides or finding.id.startswith("flow.against."))
+    ]
     for result in results:
         for attempt in result.attempts[-1:]:
             texts += [attempt.triage.remedy] if attempt.triage is not None else []
-            texts += [f"{finding.id}: {finding.remedy}" for finding in deciding(attempt) if finding.remedy]
+            told = [f for f in deciding(attempt) if f.remedy and not _follows(f, attempt)]
+            plain = attempt.triage is not None and attempt.triage.cause is not None
+            texts += [f"{f.id}: {f.remedy}" for f in told if not (plain and f.id == "judge.exit.status")]
         if result.verdict is Verdict.INCOMPLETE:
             texts.append("'proveout resume' goes on with the steps that are left")
     yield from dict.fromkeys(text for text in texts if text)

@@ -16,6 +16,8 @@ BRIDGE_TESTS = "bridge-tests"
 CHECKS_LINE = "Bridge-side checks"
 _ROLE_NAMES = {"bridge": "Bridge", "mcore": "Megatron-Core", "nemo-rl": "NeMo-RL", "verl": "verl"}
 _MODULE = "megatron.bridge"
+_PROVENANCE = "judge.provenance."
+_UNSEEN = f"{_PROVENANCE}unseen"
 _FILES_SHOWN = 12
 
 
@@ -53,12 +55,16 @@ def local_import(  # noqa: PLR0917 - what a run knows of imports
         if result.coverage.loop == loop and result.coverage.variant != BRIDGE_TESTS
         for attempt in result.attempts[-1:]
     ]
-    wrong = [
-        f
-        for attempt in attempts
-        for f in attempt.findings
-        if f.id.startswith("judge.provenance.") and f.decides
+    training = [
+        attempt for attempt in attempts if any(f.id.startswith(_PROVENANCE) for f in attempt.findings)
     ]
+    wrong = [
+        f for attempt in attempts for f in attempt.findings if f.id.startswith(_PROVENANCE) and f.decides
+    ]
+    stopped_early = all(attempt.verdict is Verdict.BLOCKED for attempt in training)
+    if wrong and stopped_early and all(f.id == _UNSEEN for f in wrong):
+        reason = "the environment stopped the run before a worker showed what it imports"
+        return Deliverable(name=line, verdict=Verdict.BLOCKED, detail=reason)
     if wrong:
         return Deliverable(name=line, verdict=Verdict.FAIL, detail=wrong[0].what)
     for attempt in attempts:

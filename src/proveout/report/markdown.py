@@ -43,6 +43,7 @@ def render(report: Report) -> str:
         "",
         "</details>",
         "",
+        *_attribution(report),
         "**Limitations**",
         "",
         *_items(report.limitations),
@@ -52,6 +53,16 @@ def render(report: Report) -> str:
         *_items(report.follow_ups),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _attribution(report: Report) -> list[str]:
+    if not report.attributions:
+        return []
+    rows = [
+        f"| {escape(each.step)} | {each.answer.value} | {escape(each.summary)} |"
+        for each in report.attributions
+    ]
+    return ["**Attribution**", "", "| Step | Answer | Runs |", "|---|---|---|", *rows, ""]
 
 
 def escape(text: str) -> str:

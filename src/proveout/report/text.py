@@ -20,6 +20,7 @@ def render(report: Report) -> str:
         "",
         "Evidence:",
         *(f"- {line}" for line in map(citation, report.evidence)),
+        *attribution(report),
         "",
         "Limitations:",
         *_items(report.limitations),
@@ -28,6 +29,19 @@ def render(report: Report) -> str:
         *_items(report.follow_ups),
     ]
     return "\n".join(lines) + "\n"
+
+
+def attribution(report: Report) -> list[str]:
+    """Whose failure each step is that was run again on the commit before the change, with every run of it."""
+    if not report.attributions:
+        return []
+    lines = ["", "Attribution:"]
+    for each in report.attributions:
+        lines.append(f"- {each.summary}")
+        for ran in each.runs:
+            cause = f": {' '.join(ran.cause.split())}" if ran.cause else ""
+            lines.append(f"  - {ran.side.value}: {ran.verdict.value}{cause} [{ran.directory}/run.log]")
+    return lines
 
 
 def citation(cited: Citation) -> str:

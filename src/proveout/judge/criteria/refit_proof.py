@@ -56,11 +56,13 @@ class Agreement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``agreement``: what must hold at a step after the weights moved; ``from_original``: the largest difference
     (absolute, any weight) that the first transfer may have from the original checkpoint; ``fresh``: False where
-    the run resumed, so that its first transfer is of trained weights."""
+    the run resumed, so that its first transfer is of trained weights; ``moved``: False where the run's updates are
+    known to be too small to see, which then limits the claim instead of failing it."""
 
     agreement: tuple[Agreement, ...]
     from_original: float = 0.0
     fresh: bool = True
+    moved: bool = True
 
 
 def refit_proof(evidence: Evidence, params: Mapping[str, Any]) -> CriterionResult:
@@ -88,8 +90,9 @@ def refit_proof(evidence: Evidence, params: Mapping[str, Any]) -> CriterionResul
             results += _first(entries[0], file, wanted.from_original)
         line, first_moved = next(((n, t) for n, t in entries[1:] if (t.change or 0) > 0), (0, None))
         if first_moved is None:
+            still = say.error if wanted.moved else say.warning
             results.append(
-                say.error(
+                still(
                     "refit_proof.still",
                     f"none of {len(entries)} transfers to {entries[0][1].worker} changed a weight: agreement of "
                     "generation and policy shows nothing",
@@ -106,6 +109,7 @@ def refit_proof(evidence: Evidence, params: Mapping[str, Any]) -> CriterionResul
                     f"transfer {first_moved.transfer} moved the weights by {first_moved.change:.3g}",
                 )
             )
+    results += _same(by_worker, file)
     if moved_at is not None:
         for item in wanted.agreement:
             results += _agrees(evidence, item, moved_at)
@@ -176,6 +180,25 @@ def _first(entry: tuple[int, Transfer], file: Path, allowed: float) -> Iterator[
         )
     else:
         yield _cite(file, line, "the first transfer brought the weights of the original checkpoint exactly")
+
+
+def _same(by_worker: Mapping[str, list[tuple[int, Transfer]]], file: Path) -> Iterator[Finding]:
+    """All workers got the same weights in the same transfer; the first one in which they did not is told."""
+    (first, reference), *others = by_worker.items() or (("", []),)
+    for worker, entries in others:
+        for (line, one), (_, other) in zip(entries, reference, strict=False):
+            if one.checksum != other.checksum:
+                yield say.error(
+                    "refit_proof.workers-differ",
+                    f"from transfer {one.transfer} on (weights after step {one.step}) {worker} and {first} got "
+                    f"different weights: they moved by {one.change:.3g} and {other.change:.3g} since the transfer "
+                    "before",
+                    where=Where(file=str(file), line=line),
+                    boundary=Boundary.GENERATION,
+                    remedy="some rank exports weights that it has not received yet: look for a missing "
+                    "parameter gathering before the export",
+                )
+                break
 
 
 def _agrees(evidence: Evidence, item: Agreement, moved_at: int) -> Iterator[Finding | Citation]:

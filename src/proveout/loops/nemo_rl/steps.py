@@ -28,23 +28,30 @@ from proveout.loops.nemo_rl.runs import SCRIPTS, ResolvedRun, resolve_entry, res
 from proveout.loops.nemo_rl.variants import Variant, choose, table
 
 NAME = "nemo-rl"
+_WITHOUT_MEGATRON = "the policy does not run on Megatron, so nothing is said of the Bridge"
 UNSET = ("NRL_IGNORE_TP_ACCURACY_CHECK",)
 
 
 def variants_for(request: LevelRequest, tree: Tree) -> tuple[Variant, ...]:
-    """The variants of a request; the name of a functional script is a variant of any level."""
-    script = f"{SCRIPTS}/{request.variant}.sh"
+    """The variants of a request; the name of a functional script is a variant of any level.
+
+    With its suffix (``sft.sh``) it is always the script, also where a variant has the same name.
+    """
+    stem = request.variant.removesuffix(".sh")
+    script = f"{SCRIPTS}/{stem}.sh"
     names = {variant.name for variant in table().variants if variant.level == request.level}
     if request.variant not in {*names, "default", "all"} and tree.exists(script):
+        megatron = _is_megatron(tree, script)
         return (
             Variant(
                 level=request.level,
                 name=request.variant,
-                title=f"functional script {request.variant}",
-                claim=f"the functional script {request.variant} completed",
-                script=request.variant,
+                title=f"functional script {stem}",
+                claim=f"the functional script {stem} completed",
+                script=stem,
                 minutes=15,
-                policy_check=_is_megatron(tree, script),
+                policy_check=megatron,
+                limitations=() if megatron else (f"{stem}: {_WITHOUT_MEGATRON}",),
             ),
         )
     return choose(request.level, request.variant)

@@ -88,6 +88,11 @@ def renames() -> tuple[Rename, ...]:
     return msgspec.convert(_data("renames.yaml"), tuple[Rename, ...])
 
 
+def level_of(script: str) -> int:
+    """The first level that runs a functional script; 0 where none does."""
+    return next((variant.level for variant in table().variants if variant.script == script), 0)
+
+
 def choose(level: int, name: str) -> tuple[Variant, ...]:
     """The variants that a request for a level means: the core ones for ``default``, else the one of that
     name.

@@ -15,9 +15,12 @@ from proveout.domain.tree import Tree
 from proveout.loops.findings import finding, from_problems, parallel_problems, renamed
 from proveout.loops.nemo_rl.functional import read_script
 from proveout.loops.nemo_rl.runs import CommandRead, ResolvedRun, read_argv, resolve_argv
+from proveout.loops.nemo_rl.side_effects import side_effects
 from proveout.loops.nemo_rl.variants import renames
 from proveout.loops.nemo_rl.verify_tests import extras, nearest_remedy, selection
 
+_PASSED_ON = "policy.megatron_cfg.model_overrides."
+"""NeMo-RL sets these on the Bridge's provider, whatever they are called."""
 _SPARSE = ("vllm_zmq_sparse", "vllm_s3_sparse")
 
 
@@ -43,9 +46,14 @@ def verify(step: Step, context: LoopContext, tree: Tree) -> tuple[Finding, ...]:
             if item.what not in seen:
                 seen.add(item.what)
                 found.append(item)
-    if runs and "check_policy" not in context.options:
+    if runs and not _for_its_own_sake(step, context):
         found += _megatron(step, runs)
     return tuple(found)
+
+
+def _for_its_own_sake(step: Step, context: LoopContext) -> bool:
+    """A functional script that was asked for by its file name, with nothing of Megatron under test."""
+    return step.coverage.variant.endswith(".sh") and not {"bridge", "mcore"} & context.checkouts.keys()
 
 
 def _missing(step: Step, read: CommandRead, tree: Tree) -> list[Finding]:
@@ -86,6 +94,7 @@ def _script(step: Step, read: CommandRead, tree: Tree, saves: bool) -> list[Find
                 file=read.script,
             )
         )
+    found += side_effects(step, tree, read.script)
     kept = [
         run
         for run in script.runs
@@ -114,9 +123,9 @@ def _overrides(step: Step, run: ResolvedRun, tree: Tree) -> list[Finding]:
     for word in run.words:
         override = parse(word)
         key = getattr(override, "key", "")
-        if getattr(override, "sign", "") in ("+", "++") and not _is_read(
-            str(tree.root), key.rpartition(".")[2]
-        ):
+        if getattr(override, "sign", "") not in ("+", "++") or key.startswith(_PASSED_ON):
+            continue
+        if not _is_read(str(tree.root), key.rpartition(".")[2]):
             now = renamed(key, gone)
             found.append(
                 finding(

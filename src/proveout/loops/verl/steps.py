@@ -50,6 +50,9 @@ def build(variant: Variant, context: LoopContext, tree: Tree) -> Step:
         return _skipped(
             variant, "a dummy model needs DUMMY_MODEL_CONFIG_PATH (--set DUMMY_MODEL_CONFIG_PATH=FILE)"
         )
+    missing = [name for name in variant.requires if name not in {*context.options, *os.environ}]
+    if missing:
+        return _skipped(variant, f"{path} needs {', '.join(missing)} (--set {missing[0]}=VALUE)")
     env = _environment(variant, context)
     words = _words(variant, context, env)
     try:
@@ -225,7 +228,7 @@ def _skipped(variant: Variant, reason: str) -> Step:
 def check_options(context: LoopContext, wrapper: Wrapper) -> None:
     """Raise UsageError for an option that is none, or a wrapper variable that this checkout's wrapper
     does not have."""
-    from proveout.loops.verl.variants import known
+    from proveout.loops.verl.variants import known, required
 
     for name in context.options:
         if not name.isupper():
@@ -234,7 +237,7 @@ def check_options(context: LoopContext, wrapper: Wrapper) -> None:
                     f"loop {NAME} has no option {name!r}{nearest(name, OPTIONS)}",
                     remedy=f"options: {', '.join(OPTIONS)}, or a variable of the wrapper in capitals",
                 )
-        elif name not in wrapper.defaults and name not in known().known:
+        elif name not in {*wrapper.defaults, *known().known, *required()}:
             now = known().renames.get(name)
             raise UsageError(
                 f"{wrapper.path} has no variable {name}{nearest(name, wrapper.defaults)}",

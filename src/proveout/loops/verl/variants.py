@@ -18,7 +18,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     ``share`` names the checkpoint directory that it shares with other variants; ``saves`` the step that it
     must save;
-    ``group`` stands for other variants; ``own_model`` keeps its model whatever the plan's is.
+    ``group`` stands for other variants; ``own_model`` keeps its model whatever the plan's is; ``requires`` names
+    variables without which its script stops at once.
     """
 
     level: int
@@ -38,6 +39,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     dummy_config: str = ""
     own_model: bool = False
     unsupported: str = ""
+    requires: tuple[str, ...] = ()
     gpus: int = 0
     timeout: float = 0
     backend: dict[str, Any] = {}
@@ -54,6 +56,11 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     levels: dict[int, str]
     base: dict[str, str]
     variants: tuple[Variant, ...]
+
+
+def required() -> frozenset[str]:
+    """Variables that some variant's script needs and the wrapper does not have."""
+    return frozenset(name for variant in table().variants for name in variant.requires)
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

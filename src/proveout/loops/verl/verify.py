@@ -12,7 +12,7 @@ from proveout.domain.loop import LoopContext
 from proveout.domain.step import Step
 from proveout.domain.tree import Tree
 from proveout.loops.findings import finding, from_problems, parallel_problems
-from proveout.loops.verl.variants import known, table
+from proveout.loops.verl.variants import known, required, table
 from proveout.loops.verl.wrapper import Wrapper, read_wrapper, resolve
 
 _MEGATRON = "actor_rollout_ref.actor.megatron."
@@ -82,7 +82,7 @@ def wrapper_findings(tree: Tree) -> tuple[Finding, ...]:
 
 def _variables(step: Step, wrapper: Wrapper) -> list[Finding]:
     found = []
-    text_only = set(wrapper.defaults) | {"DUMMY_MODEL_CONFIG_PATH"}
+    text_only = {*wrapper.defaults, "DUMMY_MODEL_CONFIG_PATH", *required()}
     for name in step.command.env:
         if name in _OTHERS or not name.isupper():
             continue
