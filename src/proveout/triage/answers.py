@@ -341,7 +341,9 @@ class Answers:
         return next((stage for stage in reversed(STAGES) if stage in reached), "preflight")
 
 
-_RECORDED = "find out what the missing rank did instead; the caller of the collective tells where the others are"
+_RECORDED = (
+    "find out what the missing rank did instead; the caller of the collective tells where the others are"
+)
 
 
 def _recorded(found: recorder.Recorded, *, cause: Citation | None, **rest: Any) -> TriageResult:

@@ -109,7 +109,9 @@ def records(path: Path) -> dict[str, RankRecord]:
     rank = data.get("rank", int(named[1]) if named else -1)
     if not isinstance(rank, int) or rank < 0:
         raise UsageError(
-            "does not say whose dump it is", where=str(path), remedy="keep the rank at the end of the file's name"
+            "does not say whose dump it is",
+            where=str(path),
+            remedy="keep the rank at the end of the file's name",
         )
     status, config = data.get("pg_status") or {}, data.get("pg_config") or {}
     found: dict[str, RankRecord] = {}
@@ -174,7 +176,9 @@ def analyse(paths: Sequence[Path]) -> Recorded | None:
 
 
 def _judge(group: str, ranks: dict[int, RankRecord]) -> Recorded:
-    waiting = min((r for r in ranks.values() if r.pending), key=lambda r: (r.pending.seq if r.pending else 0, r.rank))
+    waiting = min(
+        (r for r in ranks.values() if r.pending), key=lambda r: (r.pending.seq if r.pending else 0, r.rank)
+    )
     work = waiting.pending
     assert work is not None  # noqa: S101 - by the choice above
     members = sorted({*ranks, *waiting.members})
@@ -203,6 +207,7 @@ def table(recorded: Recorded) -> str:
     for rank, record in sorted(recorded.ranks.items()):
         work = record.pending
         rows.append(
-            f"{rank:>5} {record.completed:>9} {record.enqueued:>8}  " + (f"{work.seq} {work.op}" if work else "-")
+            f"{rank:>5} {record.completed:>9} {record.enqueued:>8}  "
+            + (f"{work.seq} {work.op}" if work else "-")
         )
     return "\n".join(rows)

@@ -23,6 +23,7 @@ class Case:
     work: Path
     records: Path
     bridge: str
+    mcore: str
     fields: dict[str, str] = field(default_factory=dict)
     options: list[str] = field(default_factory=list)
 
@@ -73,10 +74,10 @@ def kill_worker(case: Case) -> Iterator[None]:
 
 @contextlib.contextmanager
 def small_disk(case: Case) -> Iterator[None]:
-    """A file system of 2 MB (mounting it needs root)."""
+    """A file system of 100 kB (mounting it needs root)."""
     disk = case.work / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", str(disk)], check=True)
     case.fields["disk"] = str(disk)
     try:
         yield
@@ -157,6 +158,7 @@ def _copy(case: Case) -> Path:
         raise SystemExit("this case needs --bridge CHECKOUT, a copy of which is broken")
     tree = case.work / "bridge"
     shutil.copytree(Path(case.bridge) / "src", tree / "src")
+    case.options += ["--mcore", case.mcore] if case.mcore else []
     return tree
 
 
