@@ -141,7 +141,7 @@ def other_bridge(case: Case) -> None:
     other = case.work / "other"
     shutil.copytree(tree / "src", other)
     case.options += ["--bridge", str(tree), "--whole"]
-    case.fields["other"] = f"{other}:{{platform}}"
+    case.fields["other"] = ":".join(filter(None, (str(other), case.mcore, "{platform}")))
 
 
 def _bridge(case: Case, old: str, new: str) -> None:
