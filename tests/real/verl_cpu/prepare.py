@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from proveout.stacks.place import Place, root
+
 
 @dataclass
 class Case:
@@ -154,11 +156,14 @@ def _bridge(case: Case, old: str, new: str) -> None:
 
 
 def _copy(case: Case) -> Path:
-    if not case.bridge:
-        raise SystemExit("this case needs --bridge CHECKOUT, a copy of which is broken")
+    """A source tree of the Bridge of its own: of the checkout that was given, else of the stack's wheel."""
     tree = case.work / "bridge"
-    shutil.copytree(Path(case.bridge) / "src", tree / "src")
-    case.options += ["--mcore", case.mcore] if case.mcore else []
+    if case.bridge:
+        shutil.copytree(Path(case.bridge) / "src", tree / "src")
+        case.options += ["--mcore", case.mcore] if case.mcore else []
+    else:
+        (wheel,) = Place(root(os.environ), "verl-cpu").root.glob("lib/python3*/site-packages/megatron/bridge")
+        shutil.copytree(wheel, tree / "src" / "megatron" / "bridge")
     return tree
 
 
