@@ -10,7 +10,13 @@ from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
+from proveout_cpu import megatron
 from proveout_cpu.repair import Repair, expect, rebind, repair
+
+
+def install() -> None:
+    """Prepare this process for Megatron as verl and NeMo-RL import it: newer trees import state-space layers too."""
+    megatron.apply(state_space=True)
 
 
 @repair(

@@ -111,6 +111,7 @@ def test_weights_that_are_not_finite_and_lines_that_are_no_record_are_errors(tmp
     nan = json.dumps(transfer(2, change=float("nan"), from_original=float("inf")))
     assert "NaN" in nan
     assert "not-finite" in ids(judged(tmp_path, [transfer(1), nan, transfer(3)]))
+    assert ids(judged(tmp_path, [transfer(1), transfer(2)], {1: 1e-6, 2: float("nan")})) == ["not-finite"]
     assert "unreadable" in ids(judged(tmp_path, [transfer(1), '{"worker": 3', transfer(3)]))
 
 

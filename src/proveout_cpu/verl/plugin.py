@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from types import ModuleType
 
-from proveout_cpu import megatron, megatron_local, torch_cuda
+from proveout_cpu import megatron_local, torch_cuda
 from proveout_cpu.after_import import after_import
 from proveout_cpu.repair import Repair, run
 from proveout_cpu.verl import repairs, rollout_entry
@@ -21,7 +21,7 @@ def apply() -> None:
     """Register the platform, and make every repair when its module is imported."""
     from proveout_cpu.verl import platform
 
-    megatron.apply()
+    megatron_local.install()
     os.environ.setdefault("VERL_PLATFORM", platform.NAME)
     for item in REPAIRS:
         after_import(item.module, _making(item))

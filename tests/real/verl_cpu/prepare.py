@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from proveout.stacks.place import Place, root
+
 
 @dataclass
 class Case:
@@ -23,6 +25,7 @@ class Case:
     work: Path
     records: Path
     bridge: str
+    mcore: str
     fields: dict[str, str] = field(default_factory=dict)
     options: list[str] = field(default_factory=list)
 
@@ -73,10 +76,10 @@ def kill_worker(case: Case) -> Iterator[None]:
 
 @contextlib.contextmanager
 def small_disk(case: Case) -> Iterator[None]:
-    """A file system of 2 MB (mounting it needs root)."""
+    """A file system of 100 kB (mounting it needs root)."""
     disk = case.work / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", str(disk)], check=True)
     case.fields["disk"] = str(disk)
     try:
         yield
@@ -140,7 +143,7 @@ def other_bridge(case: Case) -> None:
     other = case.work / "other"
     shutil.copytree(tree / "src", other)
     case.options += ["--bridge", str(tree), "--whole"]
-    case.fields["other"] = f"{other}:{{platform}}"
+    case.fields["other"] = ":".join(filter(None, (str(other), case.mcore, "{platform}")))
 
 
 def _bridge(case: Case, old: str, new: str) -> None:
@@ -153,10 +156,14 @@ def _bridge(case: Case, old: str, new: str) -> None:
 
 
 def _copy(case: Case) -> Path:
-    if not case.bridge:
-        raise SystemExit("this case needs --bridge CHECKOUT, a copy of which is broken")
+    """A source tree of the Bridge of its own: of the checkout that was given, else of the stack's wheel."""
     tree = case.work / "bridge"
-    shutil.copytree(Path(case.bridge) / "src", tree / "src")
+    if case.bridge:
+        shutil.copytree(Path(case.bridge) / "src", tree / "src")
+        case.options += ["--mcore", case.mcore] if case.mcore else []
+    else:
+        (wheel,) = Place(root(os.environ), "verl-cpu").root.glob("lib/python3*/site-packages/megatron/bridge")
+        shutil.copytree(wheel, tree / "src" / "megatron" / "bridge")
     return tree
 
 

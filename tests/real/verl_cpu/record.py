@@ -1,6 +1,6 @@
 """Runs the cases of cases.yaml for real and keeps what each left.
 
-``python -m tests.real.verl_cpu.record --work DIR [--bridge CHECKOUT] [ID]...``
+``python -m tests.real.verl_cpu.record --work DIR [--bridge CHECKOUT --mcore CHECKOUT] [ID]...``
 
 Needs stack verl-cpu; cases that break a Bridge need ``--bridge CHECKOUT`` (a copy is broken). Of every case a console
 log (paths, addresses and names of this machine taken out) and what was judged are written to ``data/``.
@@ -36,6 +36,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--bridge", default="")
+    parser.add_argument(
+        "--mcore", default="", help="Megatron-Core for that Bridge, where it is newer than the stack's"
+    )
     parser.add_argument("ids", nargs="*")
     asked = parser.parse_args()
     cases = yaml.safe_load((HERE / "cases.yaml").read_text())
@@ -43,7 +46,7 @@ def main() -> int:
     for case in cases:
         if not asked.ids or case["id"] in asked.ids:
             try:
-                told = record(case, asked.work.absolute(), asked.bridge)
+                told = record(case, asked.work.absolute(), asked.bridge, asked.mcore)
             except Exception as error:  # one case must not end the others
                 told = f"not recorded: {type(error).__name__}: {error}"
             wrong += bool(told)
@@ -51,12 +54,12 @@ def main() -> int:
     return 1 if wrong else 0
 
 
-def record(case: dict[str, Any], records: Path, bridge: str) -> str:
+def record(case: dict[str, Any], records: Path, bridge: str, mcore: str) -> str:
     """Run one case and keep it; what is not as the case says, or an empty text."""
     work = records / case["id"]
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    made = prepare.Case(work=work, records=records, bridge=bridge)
+    made = prepare.Case(work=work, records=records, bridge=bridge, mcore=mcore)
     made.fields |= {"work": str(work)}
     before = getattr(prepare, case["prepare"])(made) if "prepare" in case else None
     with before or contextlib.nullcontext():
@@ -82,12 +85,7 @@ def _keep(case: dict[str, Any], work: Path) -> str:
     if attempts:
         last = attempts[-1]
         result = json.loads((last / "result.json").read_text())
-        kept |= {
-            "verdict": result["verdict"],
-            "exit": result["exit"],
-            "findings": result["findings"],
-            "triage": result["triage"],
-        }
+        kept |= {"verdict": result["verdict"], "exit": result["exit"]}
         refit = last / "refit.jsonl"
         kept["refit"] = refit.read_text().splitlines() if refit.exists() else []
         text = json.dumps(result)

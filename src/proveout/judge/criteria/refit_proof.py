@@ -10,6 +10,7 @@ The transfers stand in ``refit.jsonl`` of the attempt, one JSON object each, as 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -213,7 +214,14 @@ def _agrees(evidence: Evidence, item: Agreement, moved_at: int) -> Iterator[Find
             remedy="run one step more",
         )
         return
-    if wrong := [point for point in before if not _within(item, point[1])]:
+    if wrong := [point for point in points if not math.isfinite(point[1])]:
+        step, value = wrong[0]
+        yield say.error(
+            "refit_proof.not-finite",
+            f"{item.tag} is {value} at step {step}: policy and generation cannot be compared",
+            evidence=(say.point(item.tag, series, step, "generation against policy"),),
+        )
+    elif wrong := [point for point in before if not _within(item, point[1])]:
         step, value = wrong[0]
         yield say.error(
             "refit_proof.policy",
