@@ -220,8 +220,8 @@ def _key_lines(attempt: AttemptResult) -> Iterable[Citation]:
         if finding.id.startswith(_TOLD):
             shown = finding.evidence[0].text if finding.evidence else ""
             yield Citation(what=finding.what, where=finding.where, text=shown)
-    shown = [finding for finding in deciding(attempt) if not _follows(finding, attempt)]
-    for finding in shown[:KEY_LINES_A_STEP]:
+    reasons = [finding for finding in deciding(attempt) if not _follows(finding, attempt)]
+    for finding in reasons[:KEY_LINES_A_STEP]:
         yield Citation(what=finding.what, where=finding.where)
         yield from finding.evidence[:1]
     telling = tuple(cited for cited in attempt.held if cited.where.key not in _NOTHING_ASKED)
