@@ -1,11 +1,13 @@
 # make prove: set up, run the main job, end in a report.   make test: set up, run all checks and tests.
+# make stacks: environments of the real stacks on a CPU.   make test-stacks: the tests that need them.
 PYTHON ?= python3
 VENV   ?= .venv
+STACKS ?= $(basename $(notdir $(wildcard src/proveout/stacks/locks/*.toml)))
 BIN    := $(VENV)/bin
 export HF_HUB_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
 
-.PHONY: prove test lint docs clean
+.PHONY: prove test lint docs clean bridge stacks test-stacks
 
 prove: $(VENV)/.bench-ready
 	$(BIN)/proveout run
@@ -13,11 +15,22 @@ prove: $(VENV)/.bench-ready
 test: lint
 	PROVEOUT_TEST_RAY_PYTHON=$(abspath $(BIN))/python $(BIN)/python -m pytest -n 2 --dist loadfile
 
+# The environment of backend megatron: 1.3 GB, a minute or two; what was done is not done again.
+bridge: $(VENV)/.bench-ready
+	$(BIN)/proveout stack install bridge-cpu
+
 lint: $(VENV)/.ready
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Kept in the user's cache (PROVEOUT_STACKS is another place); what is there already costs seconds.
+stacks: $(VENV)/.ready
+	for stack in $(STACKS); do $(BIN)/proveout stack install $$stack || exit; done
+
+test-stacks: stacks
+	PROVEOUT_TEST_STACKS=1 $(BIN)/python -m pytest -m stack
 
 docs: $(VENV)/.docs-ready
 	$(BIN)/python docs/generate.py --check

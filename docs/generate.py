@@ -48,6 +48,7 @@ def levels() -> Iterator[str]:
     from proveout import loops
     from proveout.loops.bench.table import table as bench
     from proveout.loops.nemo_rl.variants import table as nemo_rl
+    from proveout.loops.trl.table import table as trl
     from proveout.loops.verl.variants import table as verl
 
     yield "# Levels of each loop"
@@ -56,13 +57,23 @@ def levels() -> Iterator[str]:
         "What a level runs, and the claim that a pass may make: the report says no more than that. A level "
         "without a named variant runs those marked *core*. Minutes are expectations on one node, not measurements."
     )
-    sources = {"bench": bench().steps, "nemo-rl": nemo_rl().variants, "verl": verl().variants}
+    sources = {
+        "bench": bench().steps,
+        "nemo-rl": nemo_rl().variants,
+        "verl": verl().variants,
+        "trl": trl().steps,
+    }
     tables = {
         name: [
             (one.level, one.name, one.core, one.title, one.claim, one.minutes) for one in rows if one.claim
         ]
         for name, rows in sources.items()
     }
+    megatron = [row for row in bench("megatron").steps if row not in bench().steps and not row.skip]
+    tables["bench"] += [
+        (one.level, f"{one.name}` of backend `megatron", one.core, one.title, one.claim, one.minutes)
+        for one in megatron
+    ]
     for name in loops.LOOPS:
         titles = loops.get(name).levels
         yield f"\n## {name}\n"

@@ -38,7 +38,11 @@ def _algorithm(name: str, help_text: str) -> click.Command:
             return
         resolve.open_output(config)
         _import_offline()
-        registry.load(registry.ALGORITHMS, name)(config)
+        algorithm = registry.load(registry.ALGORITHMS, name)
+        if config.backend in registry.STARTERS:
+            registry.load(registry.STARTERS, config.backend)(config, lambda: algorithm(config))
+        else:
+            algorithm(config)
 
     return click.command(name, help=help_text)(CHECK(WORDS(train)))
 

@@ -10,6 +10,8 @@ RESUMED = "Resumed from {folder} at step {step}"
 NO_CHECKPOINT = "No checkpoint in {folder}: starting from scratch"
 SAVED = "Saved checkpoint {folder} at step {step}"
 EXPORTED = "Exported the trained model to {folder}"
+PARITY = "Parity at {when}: largest logit difference {difference:.3g}, largest logit {scale:.3g}"
+LOAD_DIFFERS = "Parity at load: weight {what}"
 ROWS = {
     "loss": "Loss: {:.4f}",
     "critic/loss": "Critic Loss: {:.4f}",

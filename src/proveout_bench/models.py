@@ -26,9 +26,9 @@ def load(config: RunConfig) -> tuple[torch.nn.Module, Tokenizer]:
 
 
 def build_tiny(shape: TinyModel, tokenizer: Tokenizer, seed: int) -> torch.nn.Module:
-    """A Qwen2-style model with weights drawn from ``seed``; the global random state stays as it was."""
-    settings = Qwen2Config(
-        vocab_size=len(tokenizer),
+    """The model of ``shape`` with weights drawn from ``seed``; the global random state stays as it was."""
+    common: dict[str, Any] = dict(
+        vocab_size=-(-len(tokenizer) // shape.vocab_multiple) * shape.vocab_multiple,
         hidden_size=shape.hidden_size,
         intermediate_size=shape.intermediate_size,
         num_hidden_layers=shape.layers,
@@ -43,8 +43,31 @@ def build_tiny(shape: TinyModel, tokenizer: Tokenizer, seed: int) -> torch.nn.Mo
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model: Any = Qwen2ForCausalLM(settings)
+        model: Any = _mixture(shape, common) if shape.experts else Qwen2ForCausalLM(Qwen2Config(**common))
+        _spread(model, shape.init_std)
     return model.eval()
+
+
+def _mixture(shape: TinyModel, common: dict[str, Any]) -> Any:
+    from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
+
+    settings = Qwen3MoeConfig(
+        **common,
+        head_dim=shape.hidden_size // shape.heads,
+        moe_intermediate_size=shape.intermediate_size // 2,
+        num_experts=shape.experts,
+        num_experts_per_tok=shape.experts_per_token,
+        decoder_sparse_step=1,
+    )
+    return Qwen3MoeForCausalLM(settings)
+
+
+def _spread(model: torch.nn.Module, std: float) -> None:
+    """Give biases and norm weights values of their own: where all are 0 or 1, a lost or swapped one shows nowhere."""
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.dim() == 1:
+                weight.add_(torch.randn(weight.shape) * std)
 
 
 def save_tiny(config: InitModelConfig, directory: str) -> None:

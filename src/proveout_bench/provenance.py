@@ -6,7 +6,7 @@ import platform
 import sys
 from typing import Any
 
-REPORTED = ("torch", "transformers", "tokenizers", "proveout_bench")
+REPORTED = ("torch", "transformers", "tokenizers", "proveout_bench", "megatron.core", "megatron.bridge")
 
 
 def collect(backend: str, device: str, threads: int) -> dict[str, Any]:

@@ -20,8 +20,22 @@ CONFIGS = {
     "ppo": "proveout_bench.config.schema:PpoConfig",
     "sft": "proveout_bench.config.schema:SftConfig",
 }
-BACKENDS = {"hf": "proveout_bench.backends.hf:HfBackend"}
-ENGINES = {"inprocess": "proveout_bench.generation.inprocess:InProcessGenerator"}
+BACKENDS = {
+    "hf": "proveout_bench.backends.hf:HfBackend",
+    "megatron": "proveout_bench.backends.megatron.backend:MegatronBackend",
+}
+LIMITS = {"megatron": "proveout_bench.backends.megatron.limits:check"}
+"""What a backend refuses, of a configuration alone."""
+STARTERS = {"megatron": "proveout_bench.backends.megatron.launch:start"}
+"""How a backend starts a run, where it needs more than one process or imports of its own before."""
+BY_POLICY = "policy"
+ENGINES = {
+    "inprocess": "proveout_bench.generation.inprocess:build",
+    "process": "proveout_bench.generation.process:ProcessGenerator",
+    BY_POLICY: "proveout_bench.backends.base:PolicyBackend",
+}
+FORKED = ("process",)
+"""Engines that begin with a fork, before this process has used a GPU."""
 TASKS = {
     "digits": "proveout_bench.tasks.digits:DigitsTask",
     "arithmetic": "proveout_bench.tasks.arithmetic:ArithmeticTask",

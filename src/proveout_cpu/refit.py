@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -23,6 +24,29 @@ VARIABLE = "PROVEOUT_EVIDENCE"
 
 class RefitError(RuntimeError):
     """A transfer that leaves the generation model other than the policy: names that it does not know, or lacks."""
+
+
+def as_in_checkpoint(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The weights of a transformers model under the names that its checkpoint has, sharing their memory.
+
+    transformers (5 and later) holds the experts of a layer in two tensors, ``experts.gate_up_proj`` [experts,
+    2 * intermediate, hidden] and ``experts.down_proj`` [experts, hidden, intermediate]; a checkpoint holds each
+    expert's matrices by themselves.
+    """
+    found: dict[str, torch.Tensor] = {}
+    for name, tensor in weights.items():
+        place, _, kind = name.rpartition(".")
+        if not place.endswith(".experts") or tensor.dim() != 3:
+            found[name] = tensor
+        elif kind == "gate_up_proj":
+            half = tensor.shape[1] // 2
+            for number, expert in enumerate(tensor):
+                found[f"{place}.{number}.gate_proj.weight"] = expert[:half]
+                found[f"{place}.{number}.up_proj.weight"] = expert[half:]
+        else:
+            for number, expert in enumerate(tensor):
+                found[f"{place}.{number}.{kind}.weight"] = expert
+    return found
 
 
 class RefitLog:
@@ -55,10 +79,8 @@ class RefitLog:
             away = (new.float() - first.to(new.dtype).float()).abs()
             change += float(moved.square().sum())
             original += float(away.square().sum())
-            largest, largest_original = (
-                max(largest, float(moved.max())),
-                max(largest_original, float(away.max())),
-            )
+            largest = _larger(largest, float(moved.max()))
+            largest_original = _larger(largest_original, float(away.max()))
             own.copy_(new.to(own.dtype))
         self._count += 1
         proof = {
@@ -81,6 +103,11 @@ class RefitLog:
                 f"transfer {self._count}: missing {missing[:3]}, unknown {extra[:3]}, wrong shape {wrong[:3]}"
             )
         return proof
+
+
+def _larger(one: float, other: float) -> float:
+    """The larger of two, NaN where either is."""
+    return other if math.isnan(other) or other > one else one
 
 
 def write(proof: dict[str, Any]) -> None:

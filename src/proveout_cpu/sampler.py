@@ -2,7 +2,8 @@
 
 An engine answers requests in the batches in which they happen to arrive, and both the shared random generator and
 the shapes of its matrix products depend on them. Here every request has a generator of its own and every batch
-one of a few fixed shapes, so that two runs sample the same tokens however requests arrive.
+one of a few fixed shapes, so that two runs sample the same tokens however requests arrive, given that torch computes in
+one thread.
 """
 
 from __future__ import annotations
@@ -92,8 +93,11 @@ def _batch(model: Any, requests: list[Request], length: int, new_tokens: int, pa
 
 def choose(logits: torch.Tensor, request: Request, generator: torch.Generator) -> tuple[int, float]:
     """One token of ``logits`` [vocabulary], and its log-probability; top-k and top-p as in nucleus sampling
-    (Holtzman et al., 2020)."""
+    (Holtzman et al., 2020). Of logits that are no distribution it is token 0 with a log-probability of NaN: engines
+    sample garbage then, and go on."""
     logprobs = torch.log_softmax(logits.float() / (request.temperature or 1.0), dim=-1)
+    if logprobs.isnan().any():
+        return 0, float("nan")
     if request.temperature == 0:
         token = int(logprobs.argmax())
         return token, float(logprobs[token])

@@ -169,7 +169,7 @@ def everywhere() -> None:
     _STATE["everywhere"] = True
     makers = _makers()
     for name, value in list(vars(torch).items()):
-        if callable(value) and value in makers:
+        if callable(value) and (value in makers or name.endswith("_like")):
             setattr(torch, name, _mapped(value))
     for name in ("new_empty", "new_zeros", "new_ones", "new_full", "new_tensor"):
         setattr(torch.Tensor, name, _mapped(getattr(torch.Tensor, name)))

@@ -27,8 +27,8 @@ def test_a_block_maps_devices_in_its_own_thread_and_only_there() -> None:
         run("""
 seen = []
 with torch_cuda.on_cpu():
-    for made in (torch.zeros(2, device="cuda"), torch.empty(2, device=torch.device("cuda", 0)), x.cuda(),
-             x.to("cuda:0"),
+    for made in (torch.zeros(2, device="cuda"), torch.empty(2, device=torch.device("cuda", 0)),
+                 x.cuda(), x.to("cuda:0"),
                  torch.zeros(1, device=0), torch.nn.Linear(2, 2).to("cuda").weight, x.pin_memory(),
                  torch.empty(2, pin_memory=True)):
         assert made.device.type == "cpu"
@@ -57,9 +57,8 @@ def test_everywhere_reaches_threads_and_keeps_meta_devices_meta() -> None:
         run("""
 torch_cuda.everywhere()
 seen = []
-def look():
-    seen.append((torch.zeros(1, device="cuda").device.type, x.to("cuda").device.type))
-thread = threading.Thread(target=look)
+def devices(): seen.append((torch.zeros(1, device="cuda").device.type, x.to("cuda").device.type))
+thread = threading.Thread(target=devices)
 thread.start(); thread.join()
 with torch.device("meta"):
     layer, made = torch.nn.Linear(2, 2), torch.zeros(2)

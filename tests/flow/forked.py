@@ -10,11 +10,13 @@ import multiprocessing
 import os
 import sys
 import time
+from collections.abc import Sequence
 from multiprocessing.process import BaseProcess
 
 from proveout.domain.evidence import End, ExitRecord
 from proveout.domain.layout import AttemptLayout
 from proveout.domain.step import Command, Resources
+from proveout.launch import Start
 
 PRELOAD = [
     "proveout_bench.cli",
@@ -61,6 +63,16 @@ class ForkedScheduler:
         process = self._context.Process(target=_bench, args=(command.argv[3:], command.cwd, str(files.log)))
         process.start()
         return ForkedJob(process)
+
+    def submit_many(self, starts: Sequence[Start]) -> list[ForkedJob]:
+        return [self.submit(start.command, start.files, start.resources) for start in starts]
+
+    def cancel(self, jobs: Sequence[ForkedJob]) -> list[ExitRecord]:
+        return [job.cancel() for job in jobs]
+
+    @property
+    def scheduler(self) -> ForkedScheduler:
+        return self
 
     def reattach(self, files: AttemptLayout) -> ExitRecord:
         return ExitRecord(end=End.LOST)

@@ -11,6 +11,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "model": ("proveout.cli.model", "Look at, fetch or make a model."),
     "report": ("proveout.cli.report", "Print the report of a run."),
     "watch": ("proveout.cli.watch", "Follow a run from any terminal until it ends."),
+    "attach": ("proveout.cli.attach", "Does an attach script of ray.sub still lead anywhere?"),
+    "cancel": ("proveout.cli.cancel", "Stop a run with all that it started, whoever drives it."),
+    "sync": (
+        "proveout.cli.sync",
+        "Copy checkouts exactly as they are to another machine, and verify them there.",
+    ),
     "runs": ("proveout.cli.runs", "List the runs of this directory."),
     "dump": ("proveout.cli.dump", "Write the scalars of event files as JSON (as json_dump_tb_logs.py does)."),
     "check": ("proveout.cli.check", "Check metric expressions (as check_metrics.py does)."),
@@ -35,5 +41,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "typecheck": ("proveout.cli.typecheck", "Static typing with the checkout's own checker."),
     "impacted": ("proveout.cli.impacted", "List the tests that a change can reach, each with its reason."),
+    "faults": ("proveout.cli.faults", "Inject known faults into the bench loop: which would be caught?"),
     "triage": ("proveout.cli.triage", "Say which boundary failed from logs alone, and which line caused it."),
 }

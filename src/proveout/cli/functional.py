@@ -51,6 +51,7 @@ def command(
     from proveout.plan.choices import Choice
     from proveout.store.runs import runs_root
 
+    launching = launch_of(asked)
     checkouts = located({**asked, "verl": None})
     name = Path(script).name.removesuffix(".sh")
     root = checkouts.get("nemo-rl")
@@ -76,7 +77,7 @@ def command(
     refuse_rejected(planned.plan)
     if dry_run:
         return show_plan(planned.plan, as_json)
-    policy = Policy(launch=launch_of(asked))
+    policy = Policy(launch=launching)
     report = prove(planned, runs_root(state_dir), policy, ConsoleObserver())
     status = show_report(report, "json" if as_json else "text")
     if not as_json:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from proveout.launch import Launch
+    from proveout.flow.policy import Budget
+    from proveout.launch import Launch, LaunchSite
 
+BUDGET = ("jobs", "max_gpus", "max_nodes")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _KEYS = {
@@ -18,6 +20,7 @@ _KEYS = {
     "launcher": "launcher",
     "image": "image",
     "mount": "mounts",
+    "ray_address": "ray.address",
     "account": "slurm.account",
     "partition": "slurm.partition",
     "qos": "slurm.qos",
@@ -29,6 +32,9 @@ _OPTIONS = (
     click.option("--launcher", help="How it is wrapped: process, container, srun, ray.sub. [process]"),
     click.option("--image", help="What containers are made from."),
     click.option("--mount", multiple=True, metavar="HOST[:CONTAINER]", help="Mounted besides the checkouts."),
+    click.option(
+        "--ray-address", metavar="URL", help="Ray: the Jobs API of a cluster. [a cluster of its own]"
+    ),
     click.option("--account", help="Slurm: who pays."),
     click.option("--partition", help="Slurm: where."),
     click.option("--qos", help="Slurm: quality of service."),
@@ -51,12 +57,56 @@ def launch_options(function: Function) -> Function:
     return function
 
 
+def budget_options(function: Function) -> Function:
+    """Give a command the options that ``budget_of`` reads."""
+    for option in reversed(
+        (
+            click.option(
+                "--jobs",
+                type=click.IntRange(1),
+                default=1,
+                show_default=True,
+                help="Attempts that may run side by side.",
+            ),
+            click.option("--max-gpus", type=click.IntRange(0), help="GPUs that they may use in all."),
+            click.option("--max-nodes", type=click.IntRange(1), help="Nodes that they may use in all."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+def budget_of(asked: dict[str, Any]) -> Budget:
+    """The budget that the options give; they are taken out of ``asked``."""
+    from proveout.flow.policy import Budget
+
+    jobs, gpus, nodes = (asked.pop(name) for name in BUDGET)
+    return Budget(jobs=jobs, gpus=gpus, nodes=nodes)
+
+
+def budget_words(budget: Budget) -> list[str]:
+    """The options that give this budget, for a process that goes on with the run."""
+    asked = {"--jobs": budget.jobs, "--max-gpus": budget.gpus, "--max-nodes": budget.nodes}
+    return [word for option, value in asked.items() if value is not None for word in (option, str(value))]
+
+
+def stop_words(stop_at_first: bool) -> list[str]:
+    """The option that makes such a process stop at the first step that fails, where it is to."""
+    return ["--stop-at-first"] if stop_at_first else []
+
+
 def launch_of(asked: dict[str, Any], earlier: dict[str, Any] | None = None) -> Launch:
     """What starts attempts: options over what an earlier process recorded, or over ``proveout.toml`` where none did.
 
     The options are taken out of ``asked``. Raises UsageError for what is wrong in them.
     """
     from proveout import launch
+
+    return launch.launch_for(site_of(asked, earlier))
+
+
+def site_of(asked: dict[str, Any], earlier: dict[str, Any] | None = None) -> LaunchSite:
+    """The settings alone, in the same order."""
     from proveout.launch.site import from_table, read_site, setting, with_settings
     from proveout.plan.settings import FILE
 
@@ -67,4 +117,4 @@ def launch_of(asked: dict[str, Any], earlier: dict[str, Any] | None = None) -> L
             words[key] = list(value) if isinstance(value, tuple) else value
     words |= dict(setting(word) for word in asked.pop("launch_settings", ()))
     table = earlier if earlier is not None else read_site(Path.cwd(), FILE)
-    return launch.launch_for(from_table(with_settings(table, words)))
+    return from_table(with_settings(table, words))

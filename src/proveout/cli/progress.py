@@ -16,6 +16,7 @@ from proveout.flow.observer import ProgressState
 from proveout.store.runs import Run
 
 PLAIN_EVERY_SECONDS = 5.0
+MANY_STEPS = 12
 
 
 class ConsoleObserver:
@@ -27,7 +28,9 @@ class ConsoleObserver:
         self._width = 0
 
     def planned(self, run: Run, plan: Plan) -> None:
-        steps = ", ".join(str(step.coverage) for step in plan.steps)
+        steps = ", ".join(str(step.coverage) for step in plan.steps[:MANY_STEPS])
+        if len(plan.steps) > MANY_STEPS:
+            steps += f" and {len(plan.steps) - MANY_STEPS} more"
         self._line(f"run {run.layout.id}: {steps}")
         self._line(f"evidence in {run.layout.root}")
 

@@ -40,6 +40,9 @@ _OPTIONS = (
     click.option(
         "--gpus", default=0, type=click.IntRange(0), help="GPUs at hand; steps that need more are skipped."
     ),
+    click.option(
+        "--backend", help="The policy of loop bench: hf or megatron. [megatron with --bridge, else hf]"
+    ),
     click.option("--platform", help="Run real stacks on this platform: cpu, for loops verl and nemo-rl."),
     click.option("--seed", default=0, type=int, show_default=True),
     click.option(
@@ -74,10 +77,13 @@ def plan_request(asked: dict[str, Any], paths: tuple[str, ...], overrides: tuple
         levels=parse_choices(asked["levels"], "--level"),
         add=parse_choices(asked["add"], "--add"),
         overrides=overrides,
-        options=_on_platform(
-            asked["platform"],
-            _settings(asked["settings"], asked["loops"] or tuple(checkouts)),
-            asked["loops"] or tuple(checkouts),
+        options=_with_backend(
+            asked["backend"],
+            _on_platform(
+                asked["platform"],
+                _settings(asked["settings"], asked["loops"] or tuple(checkouts)),
+                asked["loops"] or tuple(checkouts),
+            ),
         ),
     )
 
@@ -92,6 +98,11 @@ def _on_platform(
     return settings | {name: {**settings.get(name, {}), "platform": platform} for name in real if platform}
 
 
+def _with_backend(backend: str | None, settings: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """The settings with the backend for loop bench; planning refuses it where that loop is not in the plan."""
+    return settings | ({"bench": {**settings.get("bench", {}), "backend": backend}} if backend else {})
+
+
 def located(asked: dict[str, Any]) -> dict[str, str]:
     """Checkouts by role, from flags, then the environment, then ``proveout.toml``."""
     from proveout.plan.checkouts import locate
@@ -102,7 +113,7 @@ def located(asked: dict[str, Any]) -> dict[str, str]:
 
 
 def _settings(words: tuple[str, ...], loops: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    known = [name for name in loops if name in ("nemo-rl", "verl", "trl")]
+    known = [name for name in loops if name in ("nemo-rl", "verl", "trl", "bench")]
     found: dict[str, dict[str, str]] = {}
     for word in words:
         name, equals, value = word.partition("=")

@@ -53,6 +53,9 @@ class RunLayout:
         self.attributions = root / "against.json"
         self.without_graphs = root / "no-graph"
         self.junit = root / "junit.xml"
+        self.driver = root / "driver.json"
+        self.driver_log = root / "driver.log"
+        self.cancel = root / "cancel.json"
 
     @property
     def id(self) -> str:

@@ -62,6 +62,15 @@ class Loop(Protocol):
 
 
 @runtime_checkable
+class ChoosingLoop(Protocol):
+    """A loop whose levels by default depend on its options."""
+
+    def levels_by_default(self, context: LoopContext) -> tuple[int, ...]:
+        """What is run where nobody names a level."""
+        ...
+
+
+@runtime_checkable
 class VerifiedLoop(Protocol):
     """A loop that runs from a checkout, and can tell from its files whether a step would be accepted
     there."""

@@ -30,7 +30,8 @@ class PreflightContext(msgspec.Struct, frozen=True, kw_only=True):
 
     ``run_dir`` need not exist yet; ``checkouts`` maps a role (bridge, mcore, nemo-rl, verl) to its path;
     ``env`` is the environment that steps start from; ``workers`` names interpreters to ask instead of those
-    that a loop's own rules give; ``model`` is a path or ``ORG/NAME``; ``settings`` replaces limits and
+    that a loop's own rules give; ``model`` is a path or ``ORG/NAME``; ``image`` is what the containers are made
+    from that the run starts its steps in, '' where it starts none; ``settings`` replaces limits and
     switches of the checks by their dotted names. ``memo`` keeps what several checks share; nobody else
     writes it.
     """
@@ -42,6 +43,7 @@ class PreflightContext(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     workers: tuple[Worker, ...] = ()
     model: str | None = None
+    image: str = ""
     gpus: int = 0
     python: str = sys.executable
     settings: dict[str, str] = {}

@@ -51,16 +51,40 @@ def make_directory(files: AttemptLayout) -> None:
         ) from error
 
 
+class Following:
+    """Looks at a running attempt: its progress, and what it may remove before its end."""
+
+    def __init__(self, step: Step, job: Job, files: AttemptLayout) -> None:
+        self._step, self._job, self._files = step, job, files
+        self._keeper: Keeper | None = None
+        self._follower = LogFollower(files.log, loops.get(step.coverage.loop).progress)
+
+    def look(self, observer: Observer) -> ExitRecord | None:
+        """How it ended, or None; its progress is told meanwhile, once its command runs."""
+        ended = self._job.poll()
+        if ended is not None:
+            self.finish(observer)
+        elif self._files.process.exists():
+            observer.progress(self._step, self._follower.read())
+            self._kept().look()
+        return ended
+
+    def finish(self, observer: Observer) -> None:
+        """The last look."""
+        self._kept().finish()
+        observer.progress(self._step, self._follower.read())
+
+    def _kept(self) -> Keeper:
+        if self._keeper is None:
+            self._keeper = Keeper(self._step, self._files)
+        return self._keeper
+
+
 def follow(step: Step, job: Job, files: AttemptLayout, observer: Observer) -> ExitRecord:
     """Wait for the job to end and tell its progress meanwhile."""
-    keeper = Keeper(step, files)
-    follower = LogFollower(files.log, loops.get(step.coverage.loop).progress)
-    while (ended := job.poll()) is None:
-        observer.progress(step, follower.read())
-        keeper.look()
+    following = Following(step, job, files)
+    while (ended := following.look(observer)) is None:
         time.sleep(POLL_SECONDS)
-    keeper.finish()
-    observer.progress(step, follower.read())
     return ended
 
 

@@ -9,6 +9,7 @@ from proveout.domain.evidence import Evidence, ExitRecord, ImportRecord
 from proveout.domain.layout import AttemptLayout
 from proveout.domain.step import Step
 from proveout.flow.keep import artifact_states, with_kept
+from proveout.launch.logs import extra_logs
 from proveout.store.runs import Run
 
 
@@ -38,6 +39,7 @@ def gather(
         artifacts=artifact_states(step, files),
         imports=(*read_imports(files.log), *imports),
         config=config,
+        extra_logs=extra_logs(files),
         findings=(*metric_findings, *config_findings),
         related=related,
     )

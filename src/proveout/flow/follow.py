@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from proveout.flow.observer import ProgressState
 
 _CHUNK = 1 << 20
 _LONGEST_LINE = 1 << 16
+_FARTHEST_BEHIND = 1 << 24
 
 
 class LogFollower:
@@ -30,11 +32,14 @@ class LogFollower:
         self.state = ProgressState()
 
     def read(self) -> ProgressState:
-        """The state after everything that the log holds now."""
+        """The state after everything that the log holds now; where it grows too fast, after its newest part."""
         self.state.seconds = time.time() - self._began
         with contextlib.suppress(OSError), self._log.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            if size - self._offset > _FARTHEST_BEHIND:
+                self._offset, self._rest = size - _FARTHEST_BEHIND, b""
             file.seek(self._offset)
-            while chunk := file.read(_CHUNK):
+            while self._offset < size and (chunk := file.read(_CHUNK)):
                 self._offset += len(chunk)
                 *lines, self._rest = (self._rest + chunk).replace(b"\r", b"\n").split(b"\n")
                 self._rest = self._rest[-_LONGEST_LINE:]

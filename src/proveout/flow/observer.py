@@ -44,3 +44,25 @@ class Observer(Protocol):
 
     def settled(self, step: Step, result: StepResult) -> None:
         """A step has its verdict, with or without an attempt."""
+
+
+class Silent:
+    """An observer that keeps what it is told to itself."""
+
+    def planned(self, run: Run, plan: Plan) -> None:
+        """Nothing."""
+
+    def preflighted(self, findings: tuple[Finding, ...]) -> None:
+        """Nothing."""
+
+    def started(self, step: Step, number: int, files: AttemptLayout) -> None:
+        """Nothing."""
+
+    def progress(self, step: Step, state: ProgressState) -> None:
+        """Nothing."""
+
+    def judged(self, step: Step, result: AttemptResult) -> None:
+        """Nothing."""
+
+    def settled(self, step: Step, result: StepResult) -> None:
+        """Nothing."""

@@ -14,7 +14,7 @@ from proveout import loops
 from proveout.domain.checkout import Checkout, Drift
 from proveout.domain.errors import UsageError, nearest
 from proveout.domain.finding import Finding, Severity
-from proveout.domain.loop import LoopContext, VerifiedLoop
+from proveout.domain.loop import ChoosingLoop, LoopContext, VerifiedLoop
 from proveout.domain.step import LevelRequest, Plan, Step
 from proveout.plan.around import around
 from proveout.plan.bridge_tests import bridge_tests
@@ -26,6 +26,9 @@ from proveout.plan.patch import patch_of
 from proveout.plan.vendored import compare
 
 WITH_CHECKOUT = {"nemo-rl": "NEMO_RL_REPO", "verl": "VERL_REPO"}
+NO_BRIDGE_TESTS = (
+    "on platform cpu there is no environment of the Bridge's own, with Transformer Engine, for its tests"
+)
 WITHOUT_COMPARISON = {"plan.checkout.not-git", "plan.checkout.no-index", "plan.checkout.unreadable"}
 
 
@@ -96,7 +99,7 @@ def make_plan(request: PlanRequest) -> Planned:
     findings += around(request.checkouts, drift, change, explicit=bool(request.levels))
     for name in names:
         findings += loops.get(name).check(contexts[name])
-    wanted = list(_requests(request, names, reading))
+    wanted = list(_requests(request, contexts, reading))
     steps, found = _steps(wanted, contexts, request)
     findings += found
     first = next((item for item in wanted if item.loop in WITH_CHECKOUT), None)
@@ -110,6 +113,8 @@ def make_plan(request: PlanRequest) -> Planned:
             first.level,
             os.environ.get("PYTHONPATH", ""),
         )
+        if own and contexts[first.loop].options.get("platform"):
+            own = msgspec.structs.replace(own, skip_reason=NO_BRIDGE_TESTS)
         steps = [own, *steps] if own else steps
     plan = Plan(
         model=model or "; ".join(dict.fromkeys(loops.get(name).default_model for name in names)),
@@ -213,7 +218,10 @@ def _context(request: PlanRequest, name: str, names: tuple[str, ...], model: str
     )
 
 
-def _requests(request: PlanRequest, names: tuple[str, ...], reading: Reading) -> Iterator[LevelRequest]:
+def _requests(
+    request: PlanRequest, contexts: dict[str, LoopContext], reading: Reading
+) -> Iterator[LevelRequest]:
+    names = tuple(contexts)
     gathered: dict[tuple[str, int, str], LevelRequest] = {}
     if not request.levels:
         for item in as_requests(ask for ask in reading.asks if ask.loop in names):
@@ -222,7 +230,7 @@ def _requests(request: PlanRequest, names: tuple[str, ...], reading: Reading) ->
             if name not in WITH_CHECKOUT or (
                 name not in request.checkouts and "bridge" not in request.checkouts
             ):
-                for level in loops.get(name).default_levels:
+                for level in _levels_by_default(name, contexts[name]):
                     gathered[name, level, "default"] = LevelRequest(
                         loop=name, level=level, requested=True, reason="a default level of this loop"
                     )
@@ -236,6 +244,11 @@ def _requests(request: PlanRequest, names: tuple[str, ...], reading: Reading) ->
             key=lambda item: (names.index(item.loop), item.level, item.variant != "default"),
         )
     )
+
+
+def _levels_by_default(name: str, context: LoopContext) -> tuple[int, ...]:
+    loop = loops.get(name)
+    return loop.levels_by_default(context) if isinstance(loop, ChoosingLoop) else loop.default_levels
 
 
 def _chosen(choice: Choice, flag: str, names: tuple[str, ...]) -> Iterator[LevelRequest]:

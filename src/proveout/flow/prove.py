@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from proveout.domain.attribution import Against
@@ -12,7 +14,8 @@ from proveout.domain.report import Report
 from proveout.domain.step import Plan
 from proveout.domain.verdict import Verdict
 from proveout.flow.against import attribute, request
-from proveout.flow.execute import Policy, execute
+from proveout.flow.driving import driving
+from proveout.flow.execute import Policy, execute_all
 from proveout.flow.indexing import index_run
 from proveout.flow.no_graph import rerun_without_graphs
 from proveout.flow.observer import Observer
@@ -37,7 +40,12 @@ def refuse_rejected(plan: Plan) -> None:
 def prove(
     planned: Planned, root: Path, policy: Policy, observer: Observer, against: Against | None = None
 ) -> Report:
-    """Run a plan in a new run directory under ``root``, with the state of its checkouts kept there.
+    """Run a plan in a new run directory under ``root``. Raises BlockedError as ``prepare`` and ``go_on`` do."""
+    return go_on(prepare(planned, root, policy, against), policy, observer)
+
+
+def prepare(planned: Planned, root: Path, policy: Policy, against: Against | None = None) -> Run:
+    """A new run directory for a plan, with the state of its checkouts and how its attempts are to be started.
 
     ``against`` is a commit on which steps that do not pass are run again, to tell whose failure it is.
 
@@ -52,7 +60,7 @@ def prove(
         write_atomic(run.layout.patch(role), patch)
     if against is not None:
         request(run, against)
-    return go_on(run, policy, observer)
+    return run
 
 
 def go_on(run: Run, policy: Policy, observer: Observer) -> Report:
@@ -61,30 +69,46 @@ def go_on(run: Run, policy: Policy, observer: Observer) -> Report:
     Raises:
         BlockedError: another process drives the run, or its directory cannot be written any more.
 
-    Ctrl-C stops what runs, with its children, and gives the report of the incomplete run.
+    Ctrl-C, or a request to cancel, stops what runs, with its children, and gives the report of the incomplete run.
     """
-    with run.held():
-        plan = run.plan
-        observer.planned(run, plan)
+    return go_on_all([run], policy, observer)[0]
+
+
+def go_on_all(runs: Sequence[Run], policy: Policy, observer: Observer) -> list[Report]:
+    """The same for several runs, which share the budget of the policy."""
+    with ExitStack() as held:
+        for run in runs:
+            held.enter_context(run.held())
+            observer.planned(run, run.plan)
         try:
-            findings = preflight_run(run)
-            observer.preflighted(findings)
-            blocking = [finding for finding in findings if finding.decides]
-            if blocking:
-                _block(run, blocking, policy)
-            else:
-                execute(run, policy, observer)
-                rerun_without_graphs(run, policy.launch, observer)
-                attribute(run, policy.launch, observer)
+            with ExitStack() as heard:
+                for run in runs:
+                    heard.enter_context(driving(run))
+                going = [run for run in runs if _preflighted(run, policy, observer)]
+                execute_all(going, policy, observer)
+                for run in going:
+                    rerun_without_graphs(run, policy.launch, observer)
+                    attribute(run, policy.launch, observer)
         except KeyboardInterrupt:
-            run.journal.append("interrupted")
+            for run in runs:
+                run.journal.append("interrupted")
         except OSError as error:
             raise BlockedError(
                 f"the run directory cannot be written: {error.strerror or error}",
-                where=str(run.layout.root),
+                where=str(runs[0].layout.root),
                 remedy="free space there; 'proveout resume' then goes on",
             ) from error
-        return write_reports(run)
+        return [write_reports(run) for run in runs]
+
+
+def _preflighted(run: Run, policy: Policy, observer: Observer) -> bool:
+    """Whether preflight lets the run go on; where not, its steps are settled."""
+    findings = preflight_run(run)
+    observer.preflighted(findings)
+    blocking = [finding for finding in findings if finding.decides]
+    if blocking:
+        _block(run, blocking, policy)
+    return not blocking
 
 
 def _block(run: Run, findings: list[Finding], policy: Policy) -> None:

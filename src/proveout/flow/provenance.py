@@ -51,5 +51,6 @@ def _context(run: Run) -> PreflightContext:
         checkouts={checkout.role: checkout.path for checkout in run.checkouts()},
         run_dir=str(run.layout.root),
         env=dict(os.environ),
+        image=str((run.launch_site() or {}).get("image", "")),
         gpus=max((step.resources.gpus for step in running), default=0),
     )

@@ -22,6 +22,7 @@ from proveout.flow.details import details
 from proveout.flow.execute import step_results
 from proveout.flow.isolation_findings import isolation_evidence, isolation_findings
 from proveout.flow.keep import with_kept
+from proveout.flow.launched import launched
 from proveout.flow.no_graph import no_graph_findings, no_graph_limitations
 from proveout.flow.noise import noise_limitations
 from proveout.flow.under_test import BRIDGE_TESTS, bridge_checks, local_import, repositories
@@ -210,6 +211,7 @@ def _evidence(
             script = f"attempts/{attempt.directory}/command.sh"
             command = steps[result.id].command.at(f"attempts/{attempt.directory}")
             yield Citation(what="Command", where=Where(file=script), text=shlex.join(command.argv))
+            yield from launched(attempt)
             yield from (_inside(cited, attempt, run) for cited in _key_lines(attempt))
 
 
@@ -218,10 +220,10 @@ def _key_lines(attempt: AttemptResult) -> Iterable[Citation]:
         yield attempt.triage.cause
     for finding in attempt.findings:
         if finding.id.startswith(_TOLD):
-            shown = finding.evidence[0].text if finding.evidence else ""
-            yield Citation(what=finding.what, where=finding.where, text=shown)
-    reasons = [finding for finding in deciding(attempt) if not _follows(finding, attempt)]
-    for finding in reasons[:KEY_LINES_A_STEP]:
+            text = finding.evidence[0].text if finding.evidence else ""
+            yield Citation(what=finding.what, where=finding.where, text=text)
+    shown = [finding for finding in deciding(attempt) if not _follows(finding, attempt)]
+    for finding in shown[:KEY_LINES_A_STEP]:
         yield Citation(what=finding.what, where=finding.where)
         yield from finding.evidence[:1]
     telling = tuple(cited for cited in attempt.held if cited.where.key not in _NOTHING_ASKED)

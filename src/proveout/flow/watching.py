@@ -18,6 +18,7 @@ from proveout.domain.layout import AttemptLayout
 from proveout.domain.metrics import Series
 from proveout.domain.step import Step
 from proveout.domain.verdict import Verdict
+from proveout.flow.driving import Pulse
 from proveout.flow.follow import LogFollower
 from proveout.flow.observer import ProgressState
 from proveout.judge.roles import patterns
@@ -62,6 +63,7 @@ class Watcher:
         self._run, self._plan = run, run.plan
         self._follower: _Follower | None = None
         self._asked: float | None = None
+        self._pulse = Pulse(run)
 
     def look(self) -> View:
         """The run as it is now. Raises UsageError where its plan cannot be read."""
@@ -100,7 +102,7 @@ class Watcher:
         if self._asked is not None and now - self._asked < ALIVE_EVERY_SECONDS:
             return False
         self._asked = now
-        return not self._run.active
+        return not self._pulse.beats()
 
     def _follow(self, open_one: dict[str, Any] | None) -> _Follower | None:
         if open_one is None:

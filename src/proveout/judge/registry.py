@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from proveout.domain.evidence import CriterionResult, Evidence
+from proveout.judge.criteria.adapter import adapter
 from proveout.judge.criteria.artifacts import artifacts
 from proveout.judge.criteria.backend import backend
 from proveout.judge.criteria.baseline import baseline
@@ -16,6 +17,7 @@ from proveout.judge.criteria.false_pass import false_pass
 from proveout.judge.criteria.finite import finite
 from proveout.judge.criteria.fresh_import import fresh_import
 from proveout.judge.criteria.learning_signal import learning_signal
+from proveout.judge.criteria.load_parity import load_parity
 from proveout.judge.criteria.log import log
 from proveout.judge.criteria.provenance import provenance
 from proveout.judge.criteria.refit_proof import refit_proof
@@ -48,6 +50,8 @@ CRITERIA: dict[str, CriterionFunction] = {
     "provenance": provenance,
     "baseline": baseline,
     "backend": backend,
+    "load_parity": load_parity,
+    "adapter": adapter,
 }
 
 ALWAYS = ("exit", "completion", "artifacts", "finite", "false_pass")

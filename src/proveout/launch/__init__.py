@@ -15,10 +15,14 @@ from proveout.launch.site import LaunchSite
 
 SCHEDULERS: dict[str, str] = {
     "local": "proveout.launch.local",
+    "ray": "proveout.launch.ray.scheduler",
     "slurm": "proveout.launch.slurm.scheduler",
 }
 LAUNCHERS: dict[str, str] = {
     "process": "proveout.launch.launchers.process",
+    "srun": "proveout.launch.launchers.srun",
+    "ray.sub": "proveout.launch.launchers.ray_sub",
+    "container": "proveout.launch.launchers.container",
 }
 
 __all__ = [

@@ -32,6 +32,8 @@ class Wrapped(msgspec.Struct, frozen=True, kw_only=True):
     the supervisor runs it at the end, however that came. ``batch_options`` are options that the launcher needs of
     ``sbatch``. ``console`` is where the output of the wrapper itself goes when the log is another file, which
     ``log_link`` names (relative to the attempt directory; ``{job}`` stands for the scheduler's job number).
+    ``end_file`` is where the wrapper writes how the command itself ended (relative to the attempt directory; its
+    words are read by the supervisor); the wrapper's own exit status counts for nothing then.
     """
 
     command: Command
@@ -39,6 +41,7 @@ class Wrapped(msgspec.Struct, frozen=True, kw_only=True):
     batch_options: tuple[str, ...] = ()
     console: str = ""
     log_link: str = ""
+    end_file: str = ""
 
 
 class Launcher(Protocol):

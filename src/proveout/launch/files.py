@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 from proveout.domain import redact
+from proveout.domain.checkout import Checkout
+from proveout.domain.errors import UsageError
 from proveout.domain.evidence import End, ExitRecord
-from proveout.domain.files import write_json
-from proveout.domain.layout import AttemptLayout
+from proveout.domain.files import read_json, write_json
+from proveout.domain.layout import AttemptLayout, RunLayout
 from proveout.domain.step import Command
+from proveout.launch import supervise
 from proveout.launch.base import Task
 
 
@@ -34,6 +39,7 @@ def spec(task: Task) -> dict[str, Any]:
         "log": str(files.root / wrapped.console if wrapped.console else files.log),
         "link": str(files.log) if wrapped.log_link else "",
         "link_to": wrapped.log_link,
+        "end_file": str(files.root / wrapped.end_file) if wrapped.end_file else "",
         "exit": str(files.exit),
         "process": str(files.process),
         "timeout_seconds": task.resources.timeout_minutes * 60,
@@ -54,6 +60,29 @@ def lost(files: AttemptLayout, detail: str) -> ExitRecord:
     record = ExitRecord(end=End.LOST, detail=detail, started=files.root.stat().st_mtime, finished=time.time())
     write_json(files.exit, record)
     return record
+
+
+def clean_up(files: AttemptLayout) -> None:
+    """Take away what the attempt's supervisor would have taken away, had it not died."""
+    try:
+        argv = read_json(files.job, dict[str, Any]).get("cleanup")
+    except UsageError:
+        return
+    if argv:
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(argv, capture_output=True, check=False, timeout=supervise.CLEANUP_SECONDS)
+
+
+def run_directory(files: AttemptLayout) -> Path:
+    """The run that an attempt belongs to, or its own directory where there is none."""
+    run = files.root.parents[1]
+    return run if RunLayout(run).plan.exists() else files.root
+
+
+def checkouts_of(files: AttemptLayout) -> tuple[Checkout, ...]:
+    """The checkouts under test of the run that an attempt belongs to."""
+    path = RunLayout(files.root.parents[1]).checkouts
+    return read_json(path, tuple[Checkout, ...]) if path.exists() else ()
 
 
 def _anchored(paths: str) -> str:

@@ -76,6 +76,13 @@ def launch_record(files: AttemptLayout) -> LaunchRecord | None:
         return None
 
 
+def add_facts(files: AttemptLayout, facts: dict[str, str]) -> None:
+    """Say more of how an attempt was started."""
+    record = launch_record(files)
+    if record is not None:
+        _note(files, msgspec.structs.replace(record, facts=record.facts | facts))
+
+
 def _note(files: AttemptLayout, record: LaunchRecord) -> None:
     from proveout.domain.errors import BlockedError
 

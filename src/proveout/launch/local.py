@@ -19,7 +19,7 @@ from proveout.domain.files import read_json, write_atomic, write_json
 from proveout.domain.layout import AttemptLayout
 from proveout.launch import supervise
 from proveout.launch.base import Job, Task
-from proveout.launch.files import environment, lost, script, spec
+from proveout.launch.files import clean_up, environment, lost, script, spec
 from proveout.launch.site import LaunchSite
 
 CANCEL_SECONDS = 10.0
@@ -47,7 +47,7 @@ class LocalJob:
             return None
         if self._files.exit.exists():
             return read_json(self._files.exit, ExitRecord)
-        return lost(self._files, "its supervisor died")
+        return _lost(self._files, "its supervisor died")
 
     def ask(self) -> None:
         """Ask the supervisor to stop, and do not wait."""
@@ -66,7 +66,7 @@ class LocalJob:
         for process in tree:
             if record is None or process.is_running():
                 _kill(process)
-        return record or lost(self._files, "its supervisor did not stop and was killed")
+        return record or _lost(self._files, "its supervisor did not stop and was killed")
 
 
 class LocalScheduler:
@@ -113,7 +113,7 @@ class LocalScheduler:
             return LocalJob(files, record.pid)
         if files.exit.exists():
             return read_json(files.exit, ExitRecord)
-        return lost(files, "its supervisor died")
+        return _lost(files, "its supervisor died")
 
     def cancel(self, jobs: Sequence[Job]) -> list[ExitRecord]:
         """Ask all to stop before waiting for any."""
@@ -121,6 +121,11 @@ class LocalScheduler:
             if isinstance(job, LocalJob):
                 job.ask()
         return [job.cancel() for job in jobs]
+
+
+def _lost(files: AttemptLayout, detail: str) -> ExitRecord:
+    clean_up(files)
+    return lost(files, detail)
 
 
 def _alive(pid: int) -> bool:

@@ -19,7 +19,11 @@ from proveout.domain.errors import UsageError, nearest
 T = TypeVar("T")
 TABLE = "launch"
 TABLES: dict[str, str] = {
+    "container": "proveout.launch.container.settings:ContainerSettings",
+    "ray": "proveout.launch.ray.settings:RaySettings",
     "slurm": "proveout.launch.slurm.settings:SlurmSettings",
+    "srun": "proveout.launch.launchers.srun:SrunSettings",
+    "ray-sub": "proveout.launch.launchers.ray_sub:RaySubSettings",
 }
 """Engine -> the structure of its table. A new engine with settings of its own is one line here."""
 
@@ -29,8 +33,10 @@ class LaunchSite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     ``image`` is what containers are made from. ``mounts`` are ``HOST[:CONTAINER[:OPTIONS]]`` beside the checkouts
     and the run directory, which are always mounted. ``workdir`` is the directory inside the container. ``env`` are
-    names of variables that are handed into it beside the step's own. ``mcore_copy`` is a node-local directory to
-    which Megatron-Core is copied and built before the command, in the same step. ``tables`` are the engines' own.
+    names of variables that are handed into it beside the step's own. ``setup`` are commands that run before, in the
+    same container step (``-`` before one: its failure does not matter). ``mcore_copy`` is a node-local directory to
+    which Megatron-Core is copied and built before the command, in the same step, for the interpreter
+    ``mcore_python``. ``tables`` are the engines' own.
     """
 
     scheduler: str = "local"
@@ -39,7 +45,9 @@ class LaunchSite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     mounts: tuple[str, ...] = ()
     workdir: str = ""
     env: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
     mcore_copy: str = ""
+    mcore_python: str = "python3"
     tables: dict[str, dict[str, Any]] = {}
 
     def as_table(self) -> dict[str, Any]:

@@ -32,6 +32,7 @@ LEAST_SKEW_SECONDS = 1.0
 LEAST_FREE_BYTES = 64 * 1024
 RESERVE_BYTES = 16 * 1024
 RESTARTED = 75
+ENGINE_REFUSED = (125, 126, 127)
 
 
 class StopRequestedError(Exception):
@@ -64,7 +65,7 @@ def main(spec_path: str) -> int:
         signal.signal(number, signal.SIG_IGN)
     _stop_descendants()
     _clean_up(spec)
-    record = _log_settled(spec, record)
+    record = _log_settled(spec, _of_the_command(spec, record))
     finished = clock["started"] + time.monotonic() - began
     _finish(exit_path, {**record, **clock, "finished": finished, "launcher": spec["launcher"]})
     return _status(record)
@@ -115,6 +116,43 @@ def _run(spec: dict[str, Any], began: float) -> dict[str, Any]:
     if child.returncode < 0:
         return {"end": "signalled", "signal": -child.returncode}
     return {"end": "exited", "code": child.returncode}
+
+
+def _of_the_command(spec: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
+    """How the command itself ended, as its wrapper wrote it down; ``record`` is how the wrapper ended.
+
+    The file says ``ended WAIT_STATUS KILLED_FOR_MEMORY`` or ``not-started REASON``.
+    """
+    if not spec.get("end_file") or record["end"] not in ("exited", "signalled"):
+        return record
+    said = _read(Path(spec["end_file"]))
+    word, _, rest = said.partition(" ")
+    status, _, killed = rest.partition(" ")
+    how = f"exit status {record['code']}" if record["end"] == "exited" else f"signal {record['signal']}"
+    if word == "not-started":
+        return {"end": "not started", "detail": rest}
+    if word != "ended" and record.get("code") in ENGINE_REFUSED:
+        return {"end": "not started", "detail": f"{spec['argv'][0]} started nothing ({how}): see the log"}
+    if word != "ended" or not status.isdigit():
+        return {"end": "ended by the machine", "detail": f"what ran the command was killed ({how})"}
+    if int(status) and killed.isdigit() and int(killed):
+        return {
+            "end": "ended by the machine",
+            "detail": f"out of memory: the kernel killed {killed} process(es)",
+        }
+    number = int(status)
+    return (
+        {"end": "signalled", "signal": number % 128}
+        if number % 128
+        else {"end": "exited", "code": number // 256}
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
 
 
 def _clean_up(spec: dict[str, Any]) -> None:

@@ -25,5 +25,6 @@ def has_checkout(*roles: str) -> Callable[[PreflightContext], bool]:
 
 
 def size(context: PreflightContext) -> str:
-    """The class of limits that holds: ``stack`` or ``small``."""
-    return "stack" if needs_stack(context) else "small"
+    """The class of limits that holds: ``stack``, or ``small`` for what needs no GPU, a stack on platform cpu too."""
+    on_cpu = bool(context.running) and not any(step.resources.gpus for step in context.running)
+    return "stack" if needs_stack(context) and not on_cpu else "small"

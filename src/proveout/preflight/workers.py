@@ -12,6 +12,7 @@ from proveout.domain.step import Command
 
 _PREFIX = re.compile(r'^\s*(?:export\s+)?PYTHONPATH=["\']?([^"\'$\s]+)\$\{PYTHONPATH', re.MULTILINE)
 VERL_WRAPPER = "tests/special_e2e/run_ppo_trainer_megatron.sh"
+STARTER = "proveout_cpu.verl.start"
 UV_ENGINES = frozenset({"vllm", "sglang"})
 
 
@@ -62,6 +63,12 @@ def wrapper_runs(context: PreflightContext) -> tuple[Command, ...]:
         for command in context.commands("verl")
         if any(Path(word).name == name for word in command.argv)
     )
+
+
+def makes(command: Command) -> str:
+    """The directory in which a command makes its own model and data before it starts the loop; '' for none."""
+    words = command.argv
+    return words[words.index(STARTER) + 1] if STARTER in words[:-1] else ""
 
 
 def wrapped(context: PreflightContext) -> bool:

@@ -18,28 +18,32 @@ PACKAGE = "proveout_cpu"
 KEPT = ("*.py", "*.yaml", "*.toml", "*.json", "*.sh")
 
 
-def source() -> Path:
+def source(package: str = PACKAGE) -> Path:
     """The installed package's directory. Raises BlockedError where this installation has none."""
-    spec = find_spec(PACKAGE)
+    spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise BlockedError(f"{PACKAGE} is not installed beside proveout", remedy="install proveout again")
+        raise BlockedError(f"{package} is not installed beside proveout", remedy="install proveout again")
     return Path(next(iter(spec.submodule_search_locations)))
 
 
-def platform_path(root: Path) -> Path:
-    """A directory under ``root`` that holds a copy of this proveout's proveout_cpu alone; made where absent."""
-    origin = source()
-    chosen = sorted(file for pattern in KEPT for file in origin.rglob(pattern))
+def platform_path(root: Path, packages: tuple[str, ...] = (PACKAGE,)) -> Path:
+    """A directory under ``root`` that holds a copy of this proveout's ``packages`` alone; made where absent."""
+    chosen = {
+        f"{package}/{file.relative_to(origin)}": file
+        for package in packages
+        for origin in (source(package),)
+        for file in sorted(found for pattern in KEPT for found in origin.rglob(pattern))
+    }
     digest = hashlib.sha256()
-    for file in chosen:
-        digest.update(str(file.relative_to(origin)).encode() + b"\0" + file.read_bytes())
+    for name, file in chosen.items():
+        digest.update(name.encode() + b"\0" + file.read_bytes())
     target = root / "platform" / digest.hexdigest()[:16]
     if target.is_dir():
         return target
     fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        for file in chosen:
-            copy = fresh / PACKAGE / file.relative_to(origin)
+        for name, file in chosen.items():
+            copy = fresh / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, copy)
         fresh.rename(target)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 from proveout.domain import redact
 from proveout.domain.evidence import End, ExitRecord, TriageResult
 from proveout.domain.finding import Boundary, Citation, Where
 from proveout.domain.metrics import MetricTable
 from proveout.domain.verdict import Verdict
-from proveout.triage import hang, numerics
+from proveout.triage import hang, numerics, recorder
 from proveout.triage.catalog import STAGES, Rule, load
 from proveout.triage.decide import Candidate, Ending, Sorted
 from proveout.triage.scan import Event, LogScan
@@ -143,6 +145,16 @@ class Answers:
             remedy="; ".join(part for part in (stuck.story, rule.remedy if rule else "") if part),
         )
 
+    def recorded(self, found: recorder.Recorded, stuck: hang.Hang | None) -> TriageResult:
+        """What torch's flight recorder shows of the collective that did not end."""
+        return _recorded(
+            found,
+            stage=self._stage(stuck.first if stuck else None),
+            cause=self._cite(stuck.first, found.story) if stuck else None,
+            aftermath=self._after(None),
+            noise=self._noise(),
+        )
+
     def incomplete(self, why: str, event: Event | None = None) -> TriageResult:
         """A run that shows no failure and no end."""
         place = f" ({self._place(event)})" if event is not None else ""
@@ -226,7 +238,26 @@ class Answers:
             noise=noise,
         )
 
+    def _blamed(self, event: Event, boundary: Boundary) -> TriageResult:
+        """Only a wrapper is left, and it names the part that died: an answer without confidence."""
+        rule = event.rule
+        return TriageResult(
+            boundary=boundary,
+            verdict=_verdict(boundary, None),
+            subkind=rule.subkind if rule else "",
+            stage=self._stage(event),
+            confidence="low",
+            cause=self._cite(event, rule.explanation if rule else ""),
+            aftermath=self._after(None),
+            noise=self._noise(),
+            remedy=rule.remedy if rule else "",
+            undecided_because="the log tells which part died and not why",
+        )
+
     def _unknown(self, best: Candidate | None, exit_: ExitRecord | None) -> TriageResult:
+        for event in self.found.wrappers if best is None else ():
+            if event.rule is not None and event.rule.boundary is not Boundary.UNKNOWN:
+                return self._blamed(event, event.rule.boundary)
         subkind, why, remedy = self._undecided(best, exit_)
         event = best.event if best else (self.found.wrappers[0] if self.found.wrappers else None)
         return TriageResult(
@@ -308,6 +339,37 @@ class Answers:
             return event.stage
         reached = self.scans[0].tracker.reached
         return next((stage for stage in reversed(STAGES) if stage in reached), "preflight")
+
+
+_RECORDED = "find out what the missing rank did instead; the caller of the collective tells where the others are"
+
+
+def _recorded(found: recorder.Recorded, *, cause: Citation | None, **rest: Any) -> TriageResult:
+    place = Where(file=str(found.waiting.file))
+    return TriageResult(
+        boundary=Boundary.HANG,
+        verdict=Verdict.BLOCKED if found.blocked else Verdict.FAIL,
+        subkind=found.subkind,
+        confidence="medium" if found.subkind == "stuck" else "high",
+        cause=cause or Citation(what=found.story, where=place, text=recorder.table(found)),
+        remedy=f"{found.story}; {_RECORDED}",
+        **rest,
+    )
+
+
+def only_recorded(found: recorder.Recorded | None, dumps: Sequence[Path]) -> TriageResult:
+    """The answer where only flight-recorder dumps were given."""
+    if found is not None:
+        return _recorded(found, cause=None, stage="train_step")
+    return TriageResult(
+        boundary=Boundary.UNKNOWN,
+        verdict=Verdict.INCOMPLETE,
+        subkind="no-cause",
+        stage="train_step",
+        confidence="low",
+        remedy="give the log of the run too",
+        undecided_because=f"every collective in {len(dumps)} flight-recorder dump(s) ended",
+    )
 
 
 def _around(text: str, event: Event, size: int) -> str:

@@ -104,9 +104,10 @@ def _sort_line(events: list[Event], found: Sorted) -> None:
     elif rule.role == "cause" and rule.boundary is Boundary.INCOMPLETE:
         found.incomplete.append(event)
     elif rule.role == "cause":
+        boundary, subkind = _whose(rule, event)
         hard = rule.strength >= 2 and event.line.level != "WARNING"
         found.candidates.append(
-            Candidate(event, rule.boundary, rule.subkind, rule, 10.0 * rule.strength, hard, [rule.id])
+            Candidate(event, boundary, subkind, rule, 10.0 * rule.strength, hard, [rule.id])
         )
     elif rule.role == "wrapper":
         found.wrappers.append(event)
@@ -116,12 +117,20 @@ def _sort_line(events: list[Event], found: Sorted) -> None:
         found.noise.append(event)
 
 
-def _weight(rule: Rule | None) -> tuple[int, int, int]:
+def _whose(rule: Rule, event: Event) -> tuple[Boundary, str]:
+    """Boundary and sub-kind: the rule's, or for general words those of the code that the exception came from."""
+    found = owner("", event.trace) if rule.by_frames else None
+    if found is None or found.subkind == "script" or found.boundary is rule.boundary:
+        return rule.boundary, rule.subkind
+    return found.boundary, found.subkind
+
+
+def _weight(rule: Rule | None) -> tuple[int, float, int]:
     if rule is None:
         return (0, 0, 0)
     role = {"noise": 3, "wrapper": 2, "cause": 1, "aftermath": 2}[rule.role]
     if rule.role == "cause":
-        return (1, rule.strength + (1 if rule.frames else 0) + (1 if rule.stages else 0), role)
+        return (1, rule.strength + (0.5 if rule.frames else 0) + (0.5 if rule.stages else 0), role)
     return (2 if rule.strength >= 3 else 0, rule.strength, role)
 
 

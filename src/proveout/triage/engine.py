@@ -10,8 +10,8 @@ from proveout.domain.errors import UsageError
 from proveout.domain.evidence import ExitRecord, TriageResult
 from proveout.domain.finding import Boundary
 from proveout.domain.metrics import MetricTable
-from proveout.triage import decide, hang, numerics
-from proveout.triage.answers import Answers
+from proveout.triage import decide, hang, numerics, recorder
+from proveout.triage.answers import Answers, only_recorded
 from proveout.triage.catalog import Catalog, load
 from proveout.triage.decide import Candidate
 from proveout.triage.ranking import rank
@@ -38,15 +38,24 @@ def triage(
 ) -> TriageResult:
     """Say which boundary failed, from the logs and whatever else is known of the attempt.
 
-    ``logs``: the main console first, then worker, Slurm or kernel logs; plain or gzip. ``exit`` is how the
+    ``logs``: the main console first, then worker, Slurm or kernel logs, plain or gzip, and torch's
+    flight-recorder dumps. ``exit`` is how the
     attempt ended, ``metrics`` its metric table, ``planned_steps`` the last training step that was planned,
     ``loop`` the loop's name (only told, never needed). Raises UsageError for a log that cannot be read.
     """
     if not logs:
         raise UsageError("no log to read", remedy="name at least one log file")
+    paths = [Path(path) for path in logs]
+    dumps = [path for path in paths if recorder.is_dump(path)]
+    recorded = recorder.analyse(dumps) if dumps else None
+    texts = [path for path in paths if path not in dumps]
+    if not texts:
+        return only_recorded(recorded, dumps)
     tool = scanner()
-    scans = [tool.scan(Path(path), index) for index, path in enumerate(logs)]
-    return answer(scans, exit=exit, metrics=metrics, planned_steps=planned_steps, loop=loop)
+    scans = [tool.scan(path, index) for index, path in enumerate(texts)]
+    return answer(
+        scans, exit=exit, metrics=metrics, planned_steps=planned_steps, loop=loop, recorded=recorded
+    )
 
 
 def answer(
@@ -56,6 +65,7 @@ def answer(
     metrics: MetricTable | None = None,
     planned_steps: int | None = None,
     loop: str = "",
+    recorded: recorder.Recorded | None = None,
 ) -> TriageResult:
     """The same for logs that were scanned already."""
     del loop
@@ -66,11 +76,15 @@ def answer(
     ranked = rank(found, scans, end)
     alive = [c for c in ranked if c.score >= 0 and not (exit is not None and exit.ok)]
     answers = Answers(scans, found, end, alive, [c for c in ranked if c not in alive])
-    return _choose(answers, exit, metrics, planned_steps)
+    return _choose(answers, exit, metrics, planned_steps, recorded)
 
 
 def _choose(
-    answers: Answers, exit_: ExitRecord | None, metrics: MetricTable | None, planned: int | None
+    answers: Answers,
+    exit_: ExitRecord | None,
+    metrics: MetricTable | None,
+    planned: int | None,
+    recorded: recorder.Recorded | None,
 ) -> TriageResult:
     """A hard cause before a number, a number before a hang, a hang before what merely looks like a cause."""
     found = answers.found
@@ -83,6 +97,8 @@ def _choose(
         return answers.cause(best)
     if reading is not None:
         return answers.reading(reading)
+    if recorded is not None and not (exit_ is not None and exit_.ok):
+        return answers.recorded(recorded, stuck)
     if stuck is not None and not (exit_ is not None and exit_.ok):
         return answers.hang(stuck)
     told = numerics.from_metrics(metrics) if metrics is not None else None

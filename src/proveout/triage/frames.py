@@ -27,6 +27,7 @@ class _Table:
         self.neutral = re.compile("|".join(f"(?:{pattern})" for pattern in data["neutral"]))
         self.boundaries = [_row(row) for row in data["boundaries"]]
         self.exceptions = [_row(row) for row in data["exceptions"]]
+        self.own = re.compile(data["own"])
 
 
 def _row(row: dict[str, str]) -> tuple[re.Pattern[str], Boundary, str]:
@@ -51,4 +52,5 @@ def owner(name: str, trace: Trace | None) -> Owner | None:
         for pattern, boundary, subkind in table.boundaries:
             if pattern.search(place):
                 return Owner(boundary, subkind, place)
-    return None
+    own = next((f"{f}:{n}" for f, n in reversed(trace.frames if trace else []) if table.own.search(f)), "")
+    return Owner(Boundary.TRAINER, "script", own) if own else None

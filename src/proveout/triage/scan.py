@@ -6,6 +6,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO
 
@@ -13,6 +14,7 @@ from proveout.triage.catalog import Catalog, Rule, line_pattern
 from proveout.triage.lines import Line, last_time, parse, segment
 from proveout.triage.reader import BLOCK, OVERLAP, Block, blocks, open_log
 from proveout.triage.stages import StageTracker, last_progress, last_stage
+from proveout.triage.templates import Searches, Templates, search
 from proveout.triage.traces import HEADER, Assembler, Trace
 
 COARSE = 1 << 16
@@ -23,12 +25,13 @@ KEEP_LAST = 24
 BURST = 1 << 18
 NEAR = 1 << 18
 TAIL = BLOCK
-_SET_MEMORY = 256 << 20
+SMALL = 4 * BLOCK
 _TRACE_HEADER = r"Traceback \(most recent call last\):"
 _EXCEPTION = (
-    r"\b[A-Za-z_][\w.]*(?:Error|Exception|KeyboardInterrupt|SystemExit|Died|Timeout|Failure|Exhausted|"
+    r"(?:Error|Exception|KeyboardInterrupt|SystemExit|Died|Timeout|Failure|Exhausted|"
     r"Unavailable|StopIteration|Crashed)(?:\([A-Za-z_]\w*\))?(?:\[[^\]\n]*\])?(?::|$)"
 )
+_NAMED_EXCEPTION = r"\b[A-Za-z_][\w.]*" + _EXCEPTION
 _DIGITS = re.compile(r"\d+|0x[0-9a-f]+")
 
 
@@ -69,21 +72,21 @@ class LogScan:
 class Scanner:
     """The multi-pattern engine for one catalogue; built once, used for any number of logs."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, *, skip_repeats: bool = True) -> None:
         import re2
 
         self.catalog = catalog
-        options = re2.Options()
-        options.max_mem = _SET_MEMORY
-        options.log_errors = False
-        self._set = re2.Set.SearchSet(options)
-        for rule in catalog.rules:
-            self._set.Add(line_pattern(rule.pattern))
-        self._header = self._set.Add(line_pattern(_TRACE_HEADER))
-        self._exception = self._set.Add(line_pattern(_EXCEPTION))
-        self._set.Compile()
-        self.match = self._set.Match
-        self._exception_rx = re2.compile(line_pattern(_EXCEPTION).encode())
+        self.skip_repeats = skip_repeats
+        patterns = [line_pattern(rule.pattern) for rule in catalog.rules]
+        self._header, self._exception = len(patterns), len(patterns) + 1
+        self._patterns = [*patterns, line_pattern(_TRACE_HEADER), line_pattern(_EXCEPTION)]
+        self.match = search(self._patterns)
+        self._exception_rx = re2.compile(line_pattern(_NAMED_EXCEPTION).encode())
+
+    @cached_property
+    def searches(self) -> Searches:
+        """What is needed to leave out repetitions; built for large logs only."""
+        return Searches(self._patterns, self.match)
 
     def hits(self, raw: bytes, ids: list[int]) -> list[tuple[int, int]]:
         """Which of ``ids`` match this one line, each with the byte at which it does."""
@@ -118,6 +121,7 @@ class _Pass:
         self.result = LogScan(path, index)
         self.assembler = Assembler()
         self._rules = scanner.catalog.rules
+        self._templates: Templates | None = None
         self._known: dict[tuple[str, str], Event] = {}
         self._first: dict[str, list[Event]] = {}
         self._last: dict[str, deque[tuple[tuple[str, str], Event]]] = {}
@@ -152,8 +156,11 @@ class _Pass:
     def _block(self, block: Block) -> None:
         match, assembler, data = self.scanner.match, self.assembler, block.data
         number, counted = block.line, 0
+        if self._templates is None and block.offset >= SMALL and self.scanner.skip_repeats:
+            self._templates = Templates(self.scanner.searches)
         for begin, stop in _pieces(data, 0, len(data), COARSE):
-            if not match(data[begin:stop]) and not assembler.busy:
+            search_in = self._templates.hit if self._templates else match
+            if not assembler.busy and not search_in(data[begin:stop]):
                 continue
             for start, end in _pieces(data, begin, stop, CHUNK):
                 ids = match(data[start:end])

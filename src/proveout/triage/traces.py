@@ -27,6 +27,12 @@ _GIVE_UP_AFTER = 3000
 _MAX_FRAMES = 200
 
 
+def _installed(file: str) -> str:
+    """A frame's file; of an installed package without the environment's path, whose names say nothing."""
+    start = max(file.rfind("/site-packages/"), file.rfind("/dist-packages/"))
+    return file[start + 1 :] if start >= 0 else file
+
+
 @dataclass
 class Trace:
     """One traceback: frames outermost first, then the exception. ``exception_line`` 0: it was cut off."""
@@ -148,7 +154,7 @@ class Assembler:
         frame = _FRAME.match(text) or _BARE_FRAME.match(text)
         if frame:
             if len(trace.frames) < _MAX_FRAMES:
-                trace.frames.append((frame["file"], frame.groupdict().get("function") or ""))
+                trace.frames.append((_installed(frame["file"]), frame.groupdict().get("function") or ""))
             return trace
         if not stripped or text.startswith((" ", "\t")) or stripped in _CHAIN:
             return trace

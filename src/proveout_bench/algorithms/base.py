@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from proveout_bench.backends.base import PolicyBackend
 from proveout_bench.batch import Batch
-from proveout_bench.checkpoint.store import Stateful
+from proveout_bench.checkpoint.store import Part
 from proveout_bench.tokenizer import Tokenizer
 
 
@@ -28,6 +29,6 @@ class Algorithm(Protocol):
         """Sequences of the latest step."""
         ...
 
-    def parts(self) -> dict[str, Stateful]:
+    def parts(self) -> Mapping[str, Part]:
         """All that a checkpoint must hold for the next step to be the same bit for bit, by name."""
         ...

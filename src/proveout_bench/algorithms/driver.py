@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from proveout_bench import console, provenance
+from proveout_bench import console, parity, provenance, ranks
 from proveout_bench.algorithms.base import Algorithm
 from proveout_bench.checkpoint import find, store
 from proveout_bench.checkpoint.state import GlobalRandom
@@ -18,7 +18,7 @@ from proveout_bench.config import resolve
 from proveout_bench.config.schema import RunConfig
 from proveout_bench.errors import EnvironmentFaultError
 from proveout_bench.faults import Faults
-from proveout_bench.metrics.writer import MetricsWriter, TensorBoardWriter
+from proveout_bench.metrics.writer import MetricsWriter, NoWriter, TensorBoardWriter
 from proveout_bench.timing import Phases
 
 
@@ -31,9 +31,11 @@ def drive(config: RunConfig, name: str, build: Callable[[Phases], Algorithm]) ->
     folder = Path(config.output_dir)
     _settle_runtime(config)
     _report_provenance(config, folder)
-    writer = TensorBoardWriter(folder / resolve.TENSORBOARD)
+    writer: MetricsWriter = TensorBoardWriter(folder / resolve.TENSORBOARD) if ranks.first() else NoWriter()
     try:
-        driver = Driver(config, name, build(phases), writer, phases)
+        driver = Driver(config, name, build(phases), Faults(config.fault).writer(writer), phases)
+        with phases.phase("load_parity_time_s"):
+            driver.compare_load()
         done = driver.resume()
         phases.add("total_setup_time_s", time.perf_counter() - started)
         writer.write(done, "timing/setup", phases.take())
@@ -57,6 +59,10 @@ class Driver:
             flush=True,
         )
 
+    def compare_load(self) -> None:
+        """Write how far the policy is from the original model at load, before anything is resumed or trained."""
+        self._writer.write(0, "parity", parity.at_load(self._config, self._algorithm.policy))
+
     def resume(self) -> int:
         """Go on from a checkpoint, if the configuration says so; the last step that is done, 0 for none."""
         folder = find.find(self._config)
@@ -75,8 +81,12 @@ class Driver:
     def train(self, done: int) -> None:
         """The steps after ``done``, or as many as ``stop_after_step`` allows; the export after the last."""
         total, stop = self._config.max_steps, self._config.stop_after_step
+        ends = self._faults.last_step(total)
         for step in range(done + 1, total + 1):
+            if step > ends:
+                return
             console.banner(step, total)
+            self._faults.step(step)
             self._step(step, last=step in (total, stop))
             if step == stop < total:
                 print(f"\n{console.STOPPED_EARLY.format(step=step, total=total)}", flush=True)
@@ -102,18 +112,24 @@ class Driver:
         self._phases.add("total_step_time", time.perf_counter() - start)
         seconds = self._phases.take()
         console.results(metrics, validated, seconds)
-        self._writer.write(step, "train", metrics)
+        refit = {name: value for name, value in metrics.items() if name.startswith("refit/")}
+        self._writer.write(
+            step, "refit", {name.removeprefix("refit/"): value for name, value in refit.items()}
+        )
+        self._writer.write(step, "train", {name: metrics[name] for name in metrics.keys() - refit.keys()})
         self._writer.write(step, "validation", validated)
         self._writer.write(step, "timing/train", seconds)
 
     def _save(self, step: int) -> None:
+        self._faults.before_save()
         folder = store.save(
             find.folder_of(self._config), step, self._parts(), self._identity, self._config.checkpoint.keep
         )
+        self._faults.checkpoint(folder)
         self._faults.saved(self._algorithm.policy.weights())
         print(console.SAVED.format(folder=folder, step=step), flush=True)
 
-    def _parts(self) -> dict[str, store.Stateful]:
+    def _parts(self) -> dict[str, store.Part]:
         return {**self._algorithm.parts(), "rng": GlobalRandom()}
 
     def _export(self, step: int) -> None:
@@ -122,9 +138,11 @@ class Driver:
         folder, policy = Path(self._config.export), self._algorithm.policy
         folder.mkdir(parents=True, exist_ok=True)
         policy.export(folder)
-        self._algorithm.tokenizer.save(folder)
+        if ranks.first():
+            self._algorithm.tokenizer.save(folder)
         errors = policy.export_errors(folder, self._algorithm.sample())
         self._writer.write(step, "export", errors)
+        self._writer.write(step, "parity", parity.at_export(folder, policy))
         print(console.EXPORTED.format(folder=folder), flush=True)
         print("\n".join(f"  - {name}: {value:.3g}" for name, value in errors.items()), flush=True)
 
@@ -160,6 +178,8 @@ def _settle_runtime(config: RunConfig) -> None:
 
 
 def _report_provenance(config: RunConfig, folder: Path) -> None:
+    if not ranks.first():
+        return
     record = provenance.collect(config.backend, config.runtime.device, config.runtime.threads)
     (folder / "provenance.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     print("\n".join(provenance.lines(record)), flush=True)

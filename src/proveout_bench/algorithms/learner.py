@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from proveout_bench.algorithms.grpo.loss import LossInputs
 from proveout_bench.batch import Batch
-from proveout_bench.checkpoint.store import Stateful
+from proveout_bench.checkpoint.store import Part
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,6 @@ class Learner(Protocol):
         """What the policy's loss was computed from, and the metrics of the update."""
         ...
 
-    def parts(self) -> dict[str, Stateful]:
+    def parts(self) -> Mapping[str, Part]:
         """What a checkpoint must hold of this learner, by name."""
         ...

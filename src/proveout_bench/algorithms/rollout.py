@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from proveout_bench import models, registry
+from proveout_bench import models, ranks, registry
 from proveout_bench.backends.base import PolicyBackend
 from proveout_bench.batch import Batch
 from proveout_bench.checkpoint.state import PythonRandom
@@ -16,6 +16,7 @@ from proveout_bench.checkpoint.store import Stateful
 from proveout_bench.config.schema import RunConfig
 from proveout_bench.faults import Faults
 from proveout_bench.generation.base import Generator
+from proveout_bench.generation.shared import SharedGenerator
 from proveout_bench.tasks.base import Prompt, Task
 from proveout_bench.timing import Phases
 from proveout_bench.tokenizer import Tokenizer
@@ -39,12 +40,29 @@ def build_actors(config: RunConfig, phases: Phases) -> Actors:
     task: Task = registry.load(registry.TASKS, config.task.name)(config.task)
     with phases.phase("policy_init_time_s", "Setting up model and training..."):
         model, tokenizer = models.load(config)
+        forked = (
+            _engine(config, model, tokenizer)
+            if config.rollout.engine in registry.FORKED and ranks.first()
+            else None
+        )
         model = model.to(config.runtime.device)
-        policy: PolicyBackend = registry.load(registry.BACKENDS, config.backend)(config, model)
+        policy: PolicyBackend = registry.load(registry.BACKENDS, config.backend)(
+            config, Faults(config.fault).policy_model(model)
+        )
     with phases.phase("generation_init_time_s", f"Setting up generation ({config.rollout.engine})..."):
-        engine = registry.load(registry.ENGINES, config.rollout.engine)
-        generator: Generator = engine(config.rollout, model, tokenizer, config.seed)
+        generator: Generator | None = None
+        if config.rollout.engine == registry.BY_POLICY:
+            generator = policy.generator(tokenizer)
+        elif ranks.first():
+            generator = forked or _engine(config, model, tokenizer)
+        if generator is None or (ranks.world() > 1 and config.rollout.engine != registry.BY_POLICY):
+            generator = SharedGenerator(generator)
     return Actors(policy, generator, task, tokenizer, model)
+
+
+def _engine(config: RunConfig, model: torch.nn.Module, tokenizer: Tokenizer) -> Generator:
+    generator: Generator = registry.load(registry.ENGINES, config.rollout.engine)(config, model, tokenizer)
+    return generator
 
 
 class Prompts:

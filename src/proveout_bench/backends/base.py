@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from proveout_bench.batch import Batch
-from proveout_bench.checkpoint.store import Stateful
+from proveout_bench.checkpoint.store import Part
+from proveout_bench.generation.base import Generator
+from proveout_bench.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
 class Update:
-    """One optimizer step: gradient norm before clipping, learning rate used, whether weights were changed."""
+    """One optimizer step: gradient norm before clipping, learning rate used, whether weights were changed.
+
+    ``leftover``: the gradient norm before the backward pass, which must be 0.
+    """
 
     grad_norm: float
     lr: float
     applied: bool
+    leftover: float = 0.0
 
 
 class PolicyBackend(Protocol):
@@ -31,6 +38,14 @@ class PolicyBackend(Protocol):
 
     def logprobs(self, batch: Batch) -> Tensor:
         """Policy log-probabilities of the responses, float32 [B, T] in nats, without gradient."""
+        ...
+
+    def logits(self, ids: Tensor) -> Tensor:
+        """Logits of whole sequences without padding, float32 [B, S, V] on the CPU, for int64 ``ids`` [B, S]."""
+        ...
+
+    def first_differing(self, original: torch.nn.Module, ids: Tensor) -> list[str]:
+        """One text for each weight of the first place that computes something else than ``original``, if known."""
         ...
 
     def reference_logprobs(self, batch: Batch) -> Tensor:
@@ -48,6 +63,10 @@ class PolicyBackend(Protocol):
         """All weights under their Hugging Face names, for a refit or an export."""
         ...
 
+    def generator(self, tokenizer: Tokenizer) -> Generator:
+        """A generator that samples with the policy itself (``rollout.engine=policy``): nothing is copied or sent."""
+        ...
+
     def mark(self) -> None:
         """Remember the trainable weights as they are now."""
         ...
@@ -56,7 +75,11 @@ class PolicyBackend(Protocol):
         """L2 norm of the change of the trainable weights since ``mark``."""
         ...
 
-    def parts(self) -> dict[str, Stateful]:
+    def unmoved(self) -> int:
+        """Number of trainable tensors that are as they were at ``mark``, bit for bit."""
+        ...
+
+    def parts(self) -> Mapping[str, Part]:
         """What a checkpoint must hold of this policy, by name: ``policy``, ``optimizer``, ``scheduler``."""
         ...
 

@@ -80,13 +80,17 @@ def save(model: Any, folder: Path) -> None:
 
 def reload(folder: Path, like: torch.nn.Module) -> torch.nn.Module:
     """The exported checkpoint, loaded as anyone would load it, on the device of ``like``."""
+    return load_exported(folder).to(next(like.parameters()).device)
+
+
+def load_exported(folder: Path) -> torch.nn.Module:
+    """The exported checkpoint, float32 on the CPU."""
     from transformers import AutoModelForCausalLM
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-    device = next(like.parameters()).device
     model: Any = AutoModelForCausalLM.from_pretrained(str(folder), local_files_only=True, dtype=torch.float32)
-    return model.to(device).eval()
+    return model.eval()
 
 
 def reloaded_error(ours: torch.nn.Module, theirs: torch.nn.Module, batch: Batch, temperature: float) -> float:

@@ -10,15 +10,19 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from proveout_bench import parity
 from proveout_bench.backends.base import Update
 from proveout_bench.backends.full import FullModel
 from proveout_bench.backends.lora import LoraModel
-from proveout_bench.backends.optimizer import Optimizer
+from proveout_bench.backends.optimizer import Optimizer, moved
 from proveout_bench.batch import Batch
 from proveout_bench.checkpoint.store import Stateful
 from proveout_bench.config.schema import RunConfig
 from proveout_bench.faults import Faults
 from proveout_bench.forward import response_logprobs
+from proveout_bench.generation.base import Generator
+from proveout_bench.generation.inprocess import PolicyGenerator
+from proveout_bench.tokenizer import Tokenizer
 
 
 class Trained(Protocol):
@@ -57,11 +61,15 @@ class HfBackend:
 
     def __init__(self, config: RunConfig, model: torch.nn.Module) -> None:
         faults = Faults(config.fault)
+        self._marked: list[Tensor] = []
+        self._rollout, self._seed = config.rollout, config.seed
         self._temperature = faults.temperature(config.rollout.temperature)
         self._model: Trained = (
             LoraModel(config.lora, model, faults, config.seed) if config.lora.rank else FullModel(model)
         )
-        self._optimizer = Optimizer(self._model.trainable, config.lr, config.optimizer, faults)
+        self._optimizer = Optimizer(
+            faults.optimized(self._model.trainable), config.lr, config.optimizer, faults
+        )
 
     def trainable_parameters(self) -> int:
         """Number of scalars that the optimizer may change."""
@@ -71,6 +79,14 @@ class HfBackend:
         """Policy log-probabilities, float32 [B, T]."""
         with torch.no_grad():
             return response_logprobs(self._model.module, batch, self._temperature)
+
+    def logits(self, ids: Tensor) -> Tensor:
+        """Logits of whole sequences, float32 [B, S, V] on the CPU."""
+        return parity.logits_of(self._model.module, ids)
+
+    def first_differing(self, original: torch.nn.Module, ids: Tensor) -> list[str]:
+        """Unknown: equal weights compute the same here."""
+        return []
 
     def reference_logprobs(self, batch: Batch) -> Tensor:
         """Reference log-probabilities, float32 [B, T]."""
@@ -87,13 +103,23 @@ class HfBackend:
         """All weights of the plain model, detached; a tied one once."""
         return self._model.weights()
 
+    def generator(self, tokenizer: Tokenizer) -> Generator:
+        """Samples with the module under training, adapters and all."""
+        return PolicyGenerator(self._rollout, self._model.module, tokenizer, self._seed)
+
     def mark(self) -> None:
         """Copy the trainable weights."""
-        self._optimizer.mark()
+        self._marked = [weight.detach().clone() for weight in self._model.trainable]
 
     def moved(self) -> float:
         """L2 norm over all trainable weights together."""
-        return self._optimizer.moved()
+        return moved(self._model.trainable, self._marked)
+
+    def unmoved(self) -> int:
+        """Trainable tensors without any change."""
+        return sum(
+            torch.equal(now, then) for now, then in zip(self._model.trainable, self._marked, strict=True)
+        )
 
     def parts(self) -> dict[str, Stateful]:
         """``policy``, ``optimizer`` and ``scheduler``."""

@@ -48,6 +48,8 @@ class LoraModel:
         self._adapted = {name: part for name, part in self.module.named_modules() if hasattr(part, "lora_A")}
         self.trainable = [weight for weight in self.module.parameters() if weight.requires_grad]
         faults.adapter(self.trainable)
+        for part in self._adapted.values():
+            part.scaling[ADAPTER] = faults.scaling(part.scaling[ADAPTER])
         self._effect = self._delivered = self._undelivered = 0.0
 
     @contextmanager
@@ -66,7 +68,7 @@ class LoraModel:
             if change is None:
                 yield name, base
                 continue
-            sent = self._faults.delivered(base + change, base)
+            sent = self._faults.delivered(base + change, base, name)
             effect += float(change.square().sum())
             delivered += float((sent - base).square().sum())
             undelivered += float((sent - base - change).square().sum())

@@ -22,9 +22,10 @@ class Optimizer:
     ) -> None:
         self._weights, self._settings, self._faults = weights, settings, faults
         self._marked: list[Tensor] = []
+        self._updates = 0
         self._optimizer = torch.optim.AdamW(
             weights,
-            lr=lr,
+            lr=faults.rate(lr),
             betas=(settings.beta1, settings.beta2),
             eps=settings.eps,
             weight_decay=settings.weight_decay,
@@ -38,14 +39,18 @@ class Optimizer:
     def step(self, loss: Callable[[], Tensor]) -> Update:
         """One update on the scalar that ``loss`` computes; a gradient that is not finite is not applied."""
         self._faults.zero_grad(self._optimizer)
+        left = [weight.grad.norm() for weight in self._weights if weight.grad is not None]
+        leftover = float(torch.stack(left).norm()) if left else 0.0
         loss().backward()
+        self._updates += 1
+        self._faults.gradients(self._updates, self._weights)
         norm = float(torch.nn.utils.clip_grad_norm_(self._weights, self._settings.max_grad_norm))
         rate = float(self._optimizer.param_groups[0]["lr"])
         applied = math.isfinite(norm)
         if applied:
             self._optimizer.step()
             self._schedule.step()
-        return Update(grad_norm=norm, lr=rate, applied=applied)
+        return Update(grad_norm=norm, lr=rate, applied=applied, leftover=leftover)
 
     def parts(self) -> dict[str, Stateful]:
         """``optimizer`` and ``scheduler``."""
@@ -57,7 +62,12 @@ class Optimizer:
 
     def moved(self) -> float:
         """L2 norm of the change since ``mark``, over all weights together."""
-        if not self._marked:
-            raise RuntimeError("moved() before mark()")
-        parts = [(now.detach() - then).norm() for now, then in zip(self._weights, self._marked, strict=True)]
-        return float(torch.stack(parts).norm())
+        return moved(self._weights, self._marked)
+
+
+def moved(weights: list[torch.nn.Parameter], marked: list[Tensor]) -> float:
+    """L2 norm of the change of ``weights`` since they were copied to ``marked``, over all together."""
+    if not marked:
+        raise RuntimeError("moved() before mark()")
+    parts = [(now.detach() - then).norm() for now, then in zip(weights, marked, strict=True)]
+    return float(torch.stack(parts).norm())

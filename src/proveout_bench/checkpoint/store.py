@@ -8,10 +8,11 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
+from proveout_bench import ranks
 from proveout_bench.checkpoint.find import MANIFEST, TRACKER, read_manifest, step_folder
 from proveout_bench.errors import ConfigError, EnvironmentFaultError
 
@@ -28,19 +29,63 @@ class Stateful(Protocol):
         ...
 
 
-def save(
-    root: Path, step: int, parts: Mapping[str, Stateful], identity: Mapping[str, Any], keep: int
-) -> Path:
+@runtime_checkable
+class FolderPart(Protocol):
+    """A part that all ranks write and read together, each its share, in a directory of its own."""
+
+    def save_to(self, folder: Path) -> None:
+        """Write into ``folder``, which is there and empty."""
+        ...
+
+    def load_from(self, folder: Path, leave_out: str = "") -> None:
+        """Take over what was written, but for the named part of it."""
+        ...
+
+
+Part = Stateful | FolderPart
+
+
+def save(root: Path, step: int, parts: Mapping[str, Part], identity: Mapping[str, Any], keep: int) -> Path:
     """The directory of the new checkpoint, which appears whole or not at all; then the tracker names it.
 
     ``identity`` is what a run must share with this one to go on from it. OSError where it cannot be written.
     """
     target = step_folder(root, step)
-    draft = root / f".{target.name}.{os.getpid()}"
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True)
-    digests = {}
+    draft = root / ranks.shared(f".{target.name}.{os.getpid()}")
+    if ranks.first():
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+    _save_folders(draft, parts)
+    if ranks.first():
+        _finish(root, step, draft, parts, identity)
+        _forget_old(root, keep)
+    ranks.barrier()
+    return target
+
+
+def _save_folders(draft: Path, parts: Mapping[str, Part]) -> None:
     for name, part in parts.items():
+        if isinstance(part, FolderPart):
+            if ranks.first():
+                (draft / name).mkdir()
+            ranks.barrier()
+            part.save_to(draft / name)
+            ranks.barrier()
+
+
+def _finish(
+    root: Path, step: int, draft: Path, parts: Mapping[str, Part], identity: Mapping[str, Any]
+) -> None:
+    target = step_folder(root, step)
+    digests: dict[str, str] = {}
+    for name, part in parts.items():
+        if isinstance(part, FolderPart):
+            digests |= {
+                str(file.relative_to(draft)): _digest(file)
+                for file in sorted((draft / name).rglob("*"))
+                if file.is_file()
+            }
+            continue
         file = draft / f"{name}.pt"
         try:
             torch.save(part.state_dict(), file)
@@ -55,13 +100,9 @@ def save(
     _write(root / f".{TRACKER}", f"{step}\n")
     (root / f".{TRACKER}").replace(root / TRACKER)
     _sync(root)
-    _forget_old(root, keep)
-    return target
 
 
-def restore(
-    folder: Path, parts: Mapping[str, Stateful], identity: Mapping[str, Any], leave_out: str = ""
-) -> int:
+def restore(folder: Path, parts: Mapping[str, Part], identity: Mapping[str, Any], leave_out: str = "") -> int:
     """Load every part but ``leave_out``; the step that the checkpoint was saved after.
 
     Raises ConfigError where the checkpoint is of another kind of run, lacks a part or holds a damaged one;
@@ -75,21 +116,44 @@ def restore(
                 f"{folder}: was saved with {key}={saved.get(key)}, this run has {key}={value}; a run can only go "
                 "on as what it was"
             )
-    loaded = {name: _read(folder / f"{name}.pt", manifest["files"]) for name in parts}
+    files, loaded = manifest["files"], {}
     for name, part in parts.items():
-        if name != leave_out:
+        if isinstance(part, FolderPart):
+            _check_folder(folder, name, files)
+        else:
+            loaded[name] = _read(folder / f"{name}.pt", files)
+    for name, part in parts.items():
+        if isinstance(part, FolderPart):
+            part.load_from(folder / name, leave_out)
+        elif name != leave_out:
             part.load_state_dict(loaded[name])
     return int(manifest["step"])
+
+
+def _check_folder(folder: Path, name: str, digests: Mapping[str, str]) -> None:
+    files = [file for file in digests if file.startswith(f"{name}/")]
+    if not files:
+        raise ConfigError(
+            f"{folder / name}: this part of the checkpoint is missing; resume from another checkpoint"
+        )
+    for file in files:
+        _check_file(folder / file, digests[file])
 
 
 def _read(file: Path, digests: Mapping[str, str]) -> dict[str, Any]:
     if file.name not in digests or not file.is_file():
         raise ConfigError(f"{file}: this part of the checkpoint is missing; resume from another checkpoint")
-    if _digest(file) != digests[file.name]:
+    _check_file(file, digests[file.name])
+    return dict(torch.load(file, map_location="cpu", weights_only=True))
+
+
+def _check_file(file: Path, digest: str) -> None:
+    if not file.is_file():
+        raise ConfigError(f"{file}: this part of the checkpoint is missing; resume from another checkpoint")
+    if _digest(file) != digest:
         raise ConfigError(
             f"{file}: is not what was saved (its digest differs); resume from another checkpoint"
         )
-    return dict(torch.load(file, map_location="cpu", weights_only=True))
 
 
 def _forget_old(root: Path, keep: int) -> None:

@@ -13,7 +13,8 @@ from proveout_bench.config.model_dir import check_model_dir
 from proveout_bench.config.overrides import apply
 from proveout_bench.config.schema import GrpoConfig, InitModelConfig, RunConfig, SftConfig, TinyModel
 from proveout_bench.errors import ConfigError
-from proveout_bench.registry import BACKENDS, CONFIGS, ENGINES, TASKS, load, nearest_name
+from proveout_bench.faults.names import NAMES
+from proveout_bench.registry import BACKENDS, CONFIGS, ENGINES, LIMITS, TASKS, load, nearest_name
 
 TENSORBOARD = "tensorboard"
 
@@ -31,6 +32,7 @@ def resolve(words: Iterable[str], algorithm: str = "grpo") -> Any:
         ("task.name", config.task.name, TASKS),
         ("backend", config.backend, BACKENDS),
         ("rollout.engine", config.rollout.engine, ENGINES),
+        ("fault.inject", config.fault.inject, ("", *NAMES)),
     ):
         if name not in known:
             raise ConfigError(
@@ -42,6 +44,8 @@ def resolve(words: Iterable[str], algorithm: str = "grpo") -> Any:
     check_resume(config)
     if config.model:
         check_model_dir(config.model)
+    if config.backend in LIMITS:
+        load(LIMITS, config.backend)(config)
     return config
 
 

@@ -16,7 +16,10 @@ Fraction = Annotated[float, Meta(ge=0, lt=1)]
 
 @dataclass(frozen=True, kw_only=True)
 class TinyModel:
-    """Shape of the Qwen2-style model that is built when ``model`` is empty."""
+    """Shape of the model that is built when ``model`` is empty: Qwen2-style, Qwen3-MoE-style with ``experts``.
+
+    Unused tokens fill its vocabulary up to a multiple of ``vocab_multiple``, as tensor parallelism may need.
+    """
 
     hidden_size: Count = 64
     intermediate_size: Count = 192
@@ -26,6 +29,9 @@ class TinyModel:
     max_positions: Count = 512
     init_std: Positive = 0.02
     tied_embeddings: bool = True
+    experts: Natural = 0
+    experts_per_token: Count = 2
+    vocab_multiple: Count = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +44,10 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Rollout:
-    """One step samples ``prompts`` x ``group_size`` responses of at most ``max_new_tokens`` tokens."""
+    """One step samples ``prompts`` x ``group_size`` responses of at most ``max_new_tokens`` tokens.
+
+    ``prefix_cache`` keeps the keys and values of the tokens with which all prompts begin until the next refit.
+    """
 
     prompts: Count = 4
     group_size: Annotated[int, Meta(ge=2)] = 8
@@ -46,6 +55,27 @@ class Rollout:
     temperature: Positive = 1.0
     ignore_eos: bool = False
     engine: str = "inprocess"
+    prefix_cache: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refit:
+    """How weights reach a separate generation process (``rollout.engine=process``).
+
+    ``transfer``: ``dense`` sends each weight by itself, ``packed`` fills buckets of ``bucket_bytes``, ``delta`` sends
+    places and values of the elements that changed (or a whole weight where that is less), and all of them in every ``full_every``-th refit. ``encoding`` of a
+    delta: the new values, or their xor with the old ones. ``dtype`` is that of the wire. Every ``verify_every``-th
+    refit compares a checksum of all weights on both sides. ``timeout_s``: how long an answer may take.
+    """
+
+    transfer: Literal["dense", "packed", "delta"] = "packed"
+    encoding: Literal["overwrite", "xor"] = "overwrite"
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    bucket_bytes: Count = 1 << 22
+    compress: Literal["none", "zlib", "zstd"] = "none"
+    full_every: Count = 10
+    verify_every: Count = 1
+    timeout_s: Positive = 120.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +124,24 @@ class Lora:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Megatron:
+    """The layout of backend ``megatron``: tensor, pipeline, data, expert and context parallel sizes.
+
+    A run has ``tp`` x ``pp`` x ``dp`` processes; experts are spread over ``ep`` of the data parallel ones.
+    Each process takes its rows of a minibatch in ``microbatches``.
+    """
+
+    tp: Count = 1
+    pp: Count = 1
+    dp: Count = 1
+    ep: Count = 1
+    cp: Count = 1
+    sequence_parallel: bool = False
+    microbatches: Count = 1
+    distributed_optimizer: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Checkpoint:
     """A checkpoint after each ``every`` steps and at the end (0: none), in ``dir`` or ``output_dir``/checkpoints.
 
@@ -134,7 +182,13 @@ class Sft:
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """Defects put into the run on purpose; 0, false or empty is off. What each does stands in ``faults.py``."""
+    """Defects put into the run on purpose; 0, false or empty is off. What each does stands in ``faults/``.
+
+    ``inject`` names one of ``faults/names.py``; where it has a step at which it begins, that is ``at_step``.
+    """
+
+    inject: str = ""
+    at_step: Count = 2
 
     nan_loss_at_step: Natural = 0
     resume_fresh: bool = False
@@ -188,8 +242,10 @@ class RunConfig:
     tiny: TinyModel = field(default_factory=TinyModel)
     task: Task = field(default_factory=Task)
     rollout: Rollout = field(default_factory=Rollout)
+    refit: Refit = field(default_factory=Refit)
     optimizer: Optimizer = field(default_factory=Optimizer)
     lora: Lora = field(default_factory=Lora)
+    megatron: Megatron = field(default_factory=Megatron)
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     validation: Validation = field(default_factory=Validation)
     runtime: Runtime = field(default_factory=Runtime)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from proveout_bench.batch import Batch
 from proveout_bench.checkpoint.store import Stateful
+from proveout_bench.refit.report import RefitReport
 
 
 class Generator(Protocol):
@@ -16,6 +17,10 @@ class Generator(Protocol):
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Take over the policy's weights, named as in the Hugging Face checkpoint."""
+        ...
+
+    def refit(self) -> RefitReport:
+        """What the last ``load_weights`` did."""
         ...
 
     def generate(self, prompts: list[list[int]]) -> Batch:

@@ -33,6 +33,20 @@ class TensorBoardWriter:
             self._writer.add_scalar(f"{prefix}/{name}", value, step)
         self._writer.flush()
 
+    def add(self, tag: str, value: float, step: int, wall: float) -> None:
+        """One scalar with a time of its own (seconds since the epoch)."""
+        self._writer.add_scalar(tag, value, step, walltime=wall)
+
     def close(self) -> None:
         """Flush and close the event file."""
         self._writer.close()
+
+
+class NoWriter:
+    """Of the ranks that do not write."""
+
+    def write(self, step: int, prefix: str, values: Mapping[str, float]) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""

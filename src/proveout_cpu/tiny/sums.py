@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections.abc import Iterator
+from pathlib import Path
 
 WORDS = ("system", "user", "assistant", "You are a helpful assistant.", "Put the final number after ####.")
 
@@ -24,3 +27,13 @@ def tokenizer_corpus() -> Iterator[str]:
             yield f"{question(first, second)} Answer: {answer(first + second)} #### {first + second}"
     for word in WORDS:
         yield from [word] * 20
+
+
+def write_responses(file: Path, rows: int, seed: int = 0) -> None:
+    """Write questions and answers as JSON lines with input and output, as NeMo-RL's ResponseDataset reads them."""
+    draw = random.Random(seed)  # noqa: S311 - not for secrets
+    lines = []
+    for _ in range(rows):
+        first, second = draw.randint(0, 9), draw.randint(0, 9)
+        lines.append(json.dumps({"input": question(first, second), "output": str(first + second)}) + "\n")
+    file.write_text("".join(lines), encoding="utf-8")

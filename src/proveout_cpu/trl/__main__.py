@@ -23,9 +23,14 @@ def main(arguments: list[str]) -> int:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     settings.write()
+    from proveout_cpu.trl.rows import DataError
     from proveout_cpu.trl.run import run
 
-    run(settings)
+    try:
+        run(settings)
+    except DataError as error:
+        print(f"proveout_cpu: refused: {error}", file=sys.stderr)
+        return 3
     return 0
 
 

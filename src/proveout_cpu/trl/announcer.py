@@ -10,11 +10,12 @@ from transformers import TrainerCallback
 class Announcer(TrainerCallback):  # type: ignore[misc]
     """Prints each step as it begins and the step from which training goes on, out of the trainer's own state."""
 
-    def __init__(self, asked: str) -> None:
-        self._asked = asked
+    def __init__(self, trainer: Any, asked: str) -> None:
+        self._trainer, self._asked = trainer, asked
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         """After a checkpoint was loaded, before the first step."""
+        self._trainer.remember()
         if not self._asked:
             return
         if state.global_step:

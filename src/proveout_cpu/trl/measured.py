@@ -20,15 +20,20 @@ def measured(trainer: type) -> type:
                 logs = {**logs, **self._measure()}
             super().log(logs, *args, **kwargs)
 
+        def remember(self) -> None:
+            """Take the parameters of this moment as those that later ones are compared with."""
+            self._before = self._trained()
+
         def _measure(self) -> dict[str, float]:
+            before, self._before = self._before, self._trained()
+            moved = float((self._before - before).norm())
+            return {"trainable_params": float(before.numel()), "weight_delta": moved}
+
+        def _trained(self) -> Any:
             import torch
 
-            with torch.no_grad():
-                now = [p.detach().flatten().clone() for p in self.model.parameters() if p.requires_grad]
-                trained = torch.cat(now) if now else torch.zeros(0)
-                before, self._before = getattr(self, "_before", trained), trained
-                moved = (trained - before).norm().item() if before is not trained else 0.0
-            return {"trainable_params": float(trained.numel()), "weight_delta": moved}
+            found = [p.detach().flatten().clone() for p in self.model.parameters() if p.requires_grad]
+            return torch.cat(found) if found else torch.zeros(0)
 
     Measured.__name__ = trainer.__name__
     return Measured

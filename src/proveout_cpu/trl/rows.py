@@ -9,12 +9,31 @@ ROWS = 256
 LETTERS = "0123456789abcdefgh"
 
 
-def dataset(file: str, seed: int) -> Any:
-    """A data set with the columns of TRL's trainers; a file is taken as it is, whatever columns it has."""
+COLUMNS = {
+    "sft": ("prompt", "completion"),
+    "dpo": ("prompt", "chosen", "rejected"),
+    "grpo": ("prompt",),
+    "rloo": ("prompt",),
+}
+
+
+class DataError(Exception):
+    """Data that no trainer could read. Said before anything is built."""
+
+
+def dataset(file: str, algorithm: str, seed: int) -> Any:
+    """A data set with the columns of the algorithm's trainer. Raises DataError for a file that has not got them."""
     from datasets import Dataset, load_dataset
 
     if file:
-        return load_dataset("json", data_files=file, split="train")
+        found = load_dataset("json", data_files=file, split="train")
+        missing = [name for name in COLUMNS[algorithm] if name not in found.column_names]
+        if missing:
+            raise DataError(
+                f"{file} has no column {', '.join(map(repr, missing))}, which {algorithm} reads; it has "
+                f"{', '.join(found.column_names)}"
+            )
+        return found
     draw = random.Random(seed)  # noqa: S311 - not for secrets
     return Dataset.from_list([_row(draw) for _ in range(ROWS)])
 

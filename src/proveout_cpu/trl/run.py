@@ -23,15 +23,16 @@ def run(settings: Settings) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
 
     set_seed(settings.seed)
+    data = rows.dataset(settings.data, settings.algorithm, settings.seed)
     place = settings.model or _tiny(settings)
     model = AutoModelForCausalLM.from_pretrained(place, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(place, padding_side="left")
     if settings.warm_steps:
         print(f"Warm start: {settings.warm_steps} supervised steps", flush=True)
         model = _warm(settings, model, tokenizer)
-    trainer = _trainer(settings, model, tokenizer)
+    trainer = _trainer(settings, model, tokenizer, data)
     say_imports()
-    trainer.add_callback(Announcer(settings.resume))
+    trainer.add_callback(Announcer(trainer, settings.resume))
     print(f"Training {settings.algorithm} for {settings.max_steps} steps", flush=True)
     trainer.train(resume_from_checkpoint=settings.resume or None)
     if settings.keep:
@@ -39,13 +40,13 @@ def run(settings: Settings) -> None:
     print(f"Done: {trainer.state.global_step} of {settings.max_steps} steps", flush=True)
 
 
-def _trainer(settings: Settings, model: Any, tokenizer: Any) -> Any:
+def _trainer(settings: Settings, model: Any, tokenizer: Any, data: Any) -> Any:
     import trl
 
     common = {
         "model": model,
         "processing_class": tokenizer,
-        "train_dataset": rows.dataset(settings.data, settings.seed),
+        "train_dataset": data,
         "peft_config": _lora(settings),
     }
     sampling = {

@@ -39,15 +39,17 @@ def one_backend(module: ModuleType) -> None:
     "Megatron's calls name CUDA devices in whichever thread Ray runs a method",
 )
 def cuda_means_cpu(module: ModuleType) -> None:
-    """In every thread of a training worker CUDA devices mean the CPU; the worker says what it imported."""
+    """In every thread of a training worker CUDA devices mean the CPU; the worker says what it imported and trains."""
     plain = expect(module, "TrainingWorker.reset", "self.engine.initialize()", parameters=("self",))
     torch_cuda.everywhere()
 
     def reset(self: Any) -> Any:
         try:
-            return plain(self)
+            done = plain(self)
         finally:
             say_imports()
+        say_trainable(self.engine)
+        return done
 
     reset.__dict__.update(plain.__dict__)
     reset.__name__ = plain.__name__
@@ -121,6 +123,33 @@ def no_distributed_optimizer(module: ModuleType) -> None:
         setattr(manager, name, _refusing(expect(manager, name, parameters=("self", "local_path"))))
 
 
+@repair(
+    "verl.utils.checkpoint.megatron_checkpoint_manager",
+    "verl/utils/checkpoint/megatron_checkpoint_manager.py",
+    "lays out the optimizer's state along the model's shards after loading the weights has put tensors in their place",
+)
+def fresh_layout(module: ModuleType) -> None:
+    """At loading, the optimizer is laid out along shards of its own making; without a distributed optimizer verl
+    stops there ("Param id 0 does not match any model sharded param")."""
+    manager = expect(module, "MegatronCheckpointManager")
+    expect(manager, "_build_model_sharded_state_dict", parameters=("self", "metadata"))
+    plain = expect(
+        manager,
+        "_build_optimizer_state_dict",
+        parameters=("self", "model_sharded_state_dict", "metadata", "is_loading"),
+    )
+
+    def build(self: Any, shards: dict[str, Any], metadata: dict[str, Any], is_loading: bool = False) -> Any:
+        return plain(
+            self,
+            self._build_model_sharded_state_dict(metadata) if is_loading else shards,
+            metadata,
+            is_loading,
+        )
+
+    manager._build_optimizer_state_dict = build
+
+
 def _refusing(plain: Any) -> Any:
     @functools.wraps(plain)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -142,6 +171,16 @@ def say_imports() -> None:
             print(f"[import] worker {name} {getattr(loaded, '__file__', None) or ''}", flush=True)
 
 
+def say_trainable(engine: Any) -> None:
+    """One line of how many parameters an engine that has an optimizer trains."""
+    if getattr(engine, "optimizer", None) is not None:
+        sizes = [
+            (weight.numel(), weight.requires_grad) for part in engine.module for weight in part.parameters()
+        ]
+        trained = sum(count for count, yes in sizes if yes)
+        print(f"trainable parameters: {trained:,} of {sum(count for count, _ in sizes):,}", flush=True)
+
+
 REPAIRS: tuple[Repair, ...] = (
     one_backend,
     full_precision,
@@ -149,4 +188,5 @@ REPAIRS: tuple[Repair, ...] = (
     seed_megatron,
     one_memory,
     no_distributed_optimizer,
+    fresh_layout,
 )

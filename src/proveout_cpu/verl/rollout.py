@@ -18,7 +18,7 @@ from verl.plugin.platform import get_platform
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
-from proveout_cpu.refit import RefitLog
+from proveout_cpu.refit import RefitLog, as_in_checkpoint
 from proveout_cpu.sampler import Request, sample, seed_of
 
 GATHER_SECONDS = 0.02
@@ -81,8 +81,8 @@ class Server:
         ends = settings.eos_token_id
         self._stops = frozenset([ends] if isinstance(ends, int) else ends or ())
         self._pad = settings.pad_token_id or 0
-        weights = self._model.state_dict(keep_vars=True)
-        self._refits = RefitLog(weights, _tied(weights), f"replica {replica}")
+        weights = self._model.state_dict()
+        self._refits = RefitLog(as_in_checkpoint(weights), _tied(weights), f"replica {replica}")
         self._seen: Counter[tuple[int, ...]] = Counter()
         self._waiting: list[tuple[Request, asyncio.Future[Any]]] = []
         self._drain: asyncio.Task[None] | None = None

@@ -14,9 +14,10 @@ from proveout.judge.expressions import Data, Outcome, check_all
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``expressions``: the checks, at least one."""
+    """``expressions``: the checks, at least one. ``boundary``: the one at fault where one of them does not hold."""
 
     expressions: tuple[str, ...]
+    boundary: Boundary | None = None
 
     def __post_init__(self) -> None:
         if not self.expressions:
@@ -27,7 +28,7 @@ def checks(evidence: Evidence, params: Mapping[str, Any]) -> CriterionResult:
     """Every metric expression holds; one that could not have failed limits the claim, all of them decide."""
     wanted = msgspec.convert(dict(params), Params)
     outcomes = check_all(Data(evidence.metrics), wanted.expressions, evidence.config)
-    findings = [finding for outcome in outcomes for finding in _findings(outcome, evidence)]
+    findings = [finding for outcome in outcomes for finding in _findings(outcome, evidence, wanted.boundary)]
     if all(outcome.vacuous for outcome in outcomes):
         findings.append(
             say.error(
@@ -50,7 +51,7 @@ def row(outcome: Outcome) -> CheckRow:
     return CheckRow(check=outcome.check, passed=outcome.passed, value=outcome.value, message="; ".join(words))
 
 
-def _findings(outcome: Outcome, evidence: Evidence) -> Iterator[Finding]:
+def _findings(outcome: Outcome, evidence: Evidence, boundary: Boundary | None) -> Iterator[Finding]:
     cites = tuple(_cite(outcome, tag, evidence) for tag in outcome.series) or (
         Citation(what="the check as given", text=outcome.check),
     )
@@ -60,7 +61,7 @@ def _findings(outcome: Outcome, evidence: Evidence) -> Iterator[Finding]:
             f"checks.{kind}",
             f"{outcome.check}: {outcome.message}, value {outcome.value}",
             evidence=cites,
-            boundary=Boundary.NUMERICS if outcome.non_finite else None,
+            boundary=Boundary.NUMERICS if outcome.non_finite else boundary,
             remedy="a check that fails after the steps ran is a failure of the change, not of the harness",
         )
     if outcome.vacuous:

@@ -55,11 +55,13 @@ class Agreement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``agreement``: what must hold at a step after the weights moved; ``from_original``: the largest difference
     (absolute, any weight) that the first transfer may have from the original checkpoint; ``fresh``: False where
-    the run resumed, so that its first transfer is of trained weights."""
+    the run resumed, so that its first transfer is of trained weights; ``moved``: False where the run's updates are
+    known to be too small to see, which then limits the claim instead of failing it."""
 
     agreement: tuple[Agreement, ...]
     from_original: float = 0.0
     fresh: bool = True
+    moved: bool = True
 
 
 def refit_proof(evidence: Evidence, params: Mapping[str, Any]) -> CriterionResult:
@@ -87,8 +89,9 @@ def refit_proof(evidence: Evidence, params: Mapping[str, Any]) -> CriterionResul
             results += _first(entries[0], file, wanted.from_original)
         line, first_moved = next(((n, t) for n, t in entries[1:] if (t.change or 0) > 0), (0, None))
         if first_moved is None:
+            still = say.error if wanted.moved else say.warning
             results.append(
-                say.error(
+                still(
                     "refit_proof.still",
                     f"none of {len(entries)} transfers to {entries[0][1].worker} changed a weight: agreement of "
                     "generation and policy shows nothing",
@@ -105,6 +108,7 @@ def refit_proof(evidence: Evidence, params: Mapping[str, Any]) -> CriterionResul
                     f"transfer {first_moved.transfer} moved the weights by {first_moved.change:.3g}",
                 )
             )
+    results += _same(by_worker, file)
     if moved_at is not None:
         for item in wanted.agreement:
             results += _agrees(evidence, item, moved_at)
@@ -177,9 +181,30 @@ def _first(entry: tuple[int, Transfer], file: Path, allowed: float) -> Iterator[
         yield _cite(file, line, "the first transfer brought the weights of the original checkpoint exactly")
 
 
+def _same(by_worker: Mapping[str, list[tuple[int, Transfer]]], file: Path) -> Iterator[Finding]:
+    """All workers got the same weights in the same transfer; the first one in which they did not is told."""
+    (first, reference), *others = by_worker.items() or (("", []),)
+    for worker, entries in others:
+        for (line, one), (_, other) in zip(entries, reference, strict=False):
+            if one.checksum != other.checksum:
+                yield say.error(
+                    "refit_proof.workers-differ",
+                    f"from transfer {one.transfer} on (weights after step {one.step}) {worker} and {first} got "
+                    f"different weights: they moved by {one.change:.3g} and {other.change:.3g} since the transfer "
+                    "before",
+                    where=Where(file=str(file), line=line),
+                    boundary=Boundary.GENERATION,
+                    remedy="some rank exports weights that it has not received yet: look for a missing "
+                    "parameter gathering before the export",
+                )
+                break
+
+
 def _agrees(evidence: Evidence, item: Agreement, moved_at: int) -> Iterator[Finding | Citation]:
     series = evidence.metrics.get(item.tag)
-    later = [(step, value) for step, value in series or () if step > moved_at]
+    points = list(series or ())
+    before = [point for point in points if point[0] <= moved_at]
+    later = [point for point in points if point[0] > moved_at]
     if series is None or not later:
         yield say.error(
             "refit_proof.unmeasured",
@@ -188,23 +213,35 @@ def _agrees(evidence: Evidence, item: Agreement, moved_at: int) -> Iterator[Find
             remedy="run one step more",
         )
         return
-    wrong = [
-        (step, value)
-        for step, value in later
-        if not ((item.least is None or value >= item.least) and (item.most is None or value <= item.most))
-    ]
-    if wrong:
+    if wrong := [point for point in before if not _within(item, point[1])]:
         step, value = wrong[0]
-        bound = f"at least {item.least:g}" if item.least is not None else f"at most {item.most:g}"
+        yield say.error(
+            "refit_proof.policy",
+            f"{item.tag} is {value:g} at step {step}, with the weights of the original checkpoint in generation; "
+            f"{_bound(item)} is right: the policy computes otherwise than the original model",
+            evidence=(say.point(item.tag, series, step, "the policy against the original model"),),
+            boundary=Boundary.PROVIDER,
+            remedy="the import of the model is wrong: compare its mapping, layers and settings with the original",
+        )
+    elif wrong := [point for point in later if not _within(item, point[1])]:
+        step, value = wrong[0]
         yield say.error(
             "refit_proof.disagrees",
-            f"{item.tag} is {value:g} at step {step}, and {bound} is right: generation does not sample with the "
-            "weights of the policy",
+            f"{item.tag} is {value:g} at step {step}, and {_bound(item)} is right: generation does not sample with "
+            "the weights of the policy",
             evidence=(say.point(item.tag, series, step, "generation against policy"),),
         )
     else:
         step, value = later[-1]
         yield say.point(item.tag, series, step, f"{item.tag} is {value:g} with weights that had moved")
+
+
+def _within(item: Agreement, value: float) -> bool:
+    return (item.least is None or value >= item.least) and (item.most is None or value <= item.most)
+
+
+def _bound(item: Agreement) -> str:
+    return f"at least {item.least:g}" if item.least is not None else f"at most {item.most:g}"
 
 
 def _cite(file: Path, line: int, what: str) -> Citation:

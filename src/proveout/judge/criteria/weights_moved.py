@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from proveout.domain.evidence import CriterionResult, Evidence
-from proveout.domain.finding import Citation, Finding, Where
+from proveout.domain.finding import Boundary, Citation, Finding, Where
 from proveout.domain.metrics import Series
 from proveout.judge import roles, say
 
@@ -61,5 +61,6 @@ def _moved(tag: str, series: Series, least: float | None) -> Citation | Finding:
         "weights_moved.still",
         f"{still}: generation and policy agree because nothing moved",
         evidence=(say.point(tag, series, series.steps[-1], "its last value"),),
+        boundary=Boundary.TRAINER,
         remedy="raise the learning rate until an update can be seen, or look for what is frozen",
     )

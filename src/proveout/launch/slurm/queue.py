@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from msgspec.structs import replace
+
 from proveout.domain.errors import BlockedError
 from proveout.launch.slurm import query
 from proveout.launch.slurm.programs import UnreachableError
@@ -12,14 +14,16 @@ from proveout.launch.slurm.states import JobState
 SHORTEST_SECONDS = 1.05
 LONGEST_SECONDS = 30.0
 GROWTH = 1.5
+JOBS_A_SECOND = 500
+MOST_FOR_MANY_SECONDS = 4.0
 SETTLING_SECONDS = 60.0
 
 
 class Queue:
     """The last known state of every watched job.
 
-    Never more than one call a second; after a call that showed nothing new the next one waits longer, up to half
-    a minute, unless somebody has a reason to ask at once.
+    Never more than one call a second, fewer where an answer is long; after a call that showed nothing new the
+    next one waits longer, up to half a minute, unless somebody has a reason to ask at once.
     """
 
     def __init__(self) -> None:
@@ -52,6 +56,8 @@ class Queue:
         since = time.monotonic() - self._asked
         if since < (SHORTEST_SECONDS if now else self._interval):
             return
+        if since < SHORTEST_SECONDS + min(len(self._watched) / JOBS_A_SECOND, MOST_FOR_MANY_SECONDS):
+            return
         open_jobs = [job for job in self._watched if not self._is_final(job)]
         if not open_jobs:
             return
@@ -68,7 +74,7 @@ class Queue:
         self.trouble, self.trouble_since = "", None
         changed = False
         for job in open_jobs:
-            found = answer.get(job) or self._missing(job, accounts)
+            found = answer.get(job) or _of_array(answer, job) or self._missing(job, accounts)
             changed = changed or found != self._known.get(job)
             if found is not None:
                 self._known[job] = found
@@ -83,6 +89,12 @@ class Queue:
         if accounts and time.monotonic() - self._watched[job] < SETTLING_SECONDS:
             return self._known.get(job)
         return JobState(id=job, state="", known=False)
+
+
+def _of_array(answer: dict[str, JobState], job: str) -> JobState | None:
+    """The state of a task by its array's: of one that was cancelled before any task began nothing else is left."""
+    array = answer.get(job.partition("_")[0])
+    return replace(array, id=job) if array is not None and array.terminal else None
 
 
 QUEUE = Queue()

@@ -45,7 +45,7 @@ def _by_slurm(said: ExitRecord | None, state: JobState, told: str, asked: bool) 
         limit = f" ({state.limit})" if state.state == "TIMEOUT" and state.limit else ""
         why = BY_THE_MACHINE[state.state]
         return End.EVICTED, f"{told}: {why}{limit}{_on(state)}{_but(said)}"
-    if state.state == "CANCELLED":
+    if state.state == "CANCELLED" or (asked and not state.known and said is None):
         return End.INTERRUPTED, _cancelled(said, state, told, asked)
     if state.state == "OUT_OF_MEMORY":
         return End.SIGNALLED, f"{told}: more memory than the job was given{_on(state)}{_but(said)}"

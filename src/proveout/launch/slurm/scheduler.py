@@ -69,8 +69,13 @@ class SlurmJob:
 
     def _decided(self, said: ExitRecord | None, state: JobState | None) -> bool:
         """Whether enough is known. A file system may show a file late; Slurm may be silent, or slow to clean up."""
+        if state is not None and state.restarts:
+            return True
         if state is not None and (state.terminal or not state.known):
-            wanting = said is None and not state.signal and state.state in ("COMPLETED", "FAILED", "")
+            asked = (self.files.root / CANCEL_MARK).exists()
+            wanting = (
+                said is None and not asked and not state.signal and state.state in ("COMPLETED", "FAILED", "")
+            )
             return not wanting or self._waited("file", FILE_SECONDS)
         return said is not None and self._waited("slurm", SILENT_SECONDS)
 
@@ -78,9 +83,12 @@ class SlurmJob:
         return time.monotonic() - self._since.setdefault(what, time.monotonic()) >= seconds
 
     def _settled(self, said: ExitRecord | None, state: JobState | None) -> ExitRecord:
+        if state is not None and state.restarts and not state.terminal:
+            _scancel([self])
+        final = state is not None and (state.terminal or not state.known or state.restarts)
         record = reconcile(
             said,
-            state if state is not None and (state.terminal or not state.known) else _silent(self.id),
+            state if state is not None and final else _silent(self.id),
             launcher=self._launcher,
             started=self.files.process.exists(),
             asked=(self.files.root / CANCEL_MARK).exists(),

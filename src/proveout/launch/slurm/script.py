@@ -38,6 +38,11 @@ def options(
         "mem": settings.mem,
         "time": _time(settings, resources),
     }
+    chosen = {"gres": settings.gres, "mem": settings.mem, "cpus-per-task": settings.cpus_per_task}
+    for option in more:
+        key, _, value = option.removeprefix("--").partition("=")
+        if key in wanted and value and not chosen.get(key, key not in chosen):
+            wanted[key] = value
     found = [f"--{key}={value}" for key, value in wanted.items() if value]
     found += ["--exclusive"] if settings.exclusive else []
     found.append("--requeue" if settings.requeue else "--no-requeue")

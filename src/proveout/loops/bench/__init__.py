@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from functools import cache
 
 from proveout.domain.errors import UsageError
 from proveout.domain.finding import Finding
@@ -19,12 +21,9 @@ from proveout.domain.step import (
     Source,
     Step,
 )
-from proveout.loops.bench.table import NAME, Row, rows_for, table
+from proveout.loops.bench import backends
+from proveout.loops.bench.table import HF, NAME, Row, rows_for, table
 
-LIMITATIONS = (
-    "bench is the built-in loop: a pass says nothing of NeMo-RL or verl",
-    "CPU only, backend hf: no Megatron, GPU kernel, NCCL or vLLM was exercised",
-)
 CHECK_SECONDS = 60.0
 ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
@@ -53,33 +52,48 @@ class BenchLoop:
         return table().levels
 
     def check(self, context: LoopContext) -> tuple[Finding, ...]:
-        """Nothing to warn of; raises UsageError for an override that no algorithm takes or a directory that is no
-        model."""
-        refused = ""
+        """Nothing to warn of; raises UsageError for an override that no algorithm takes, a directory that is no model
+        or a backend that is none, BlockedError where its environment is not installed."""
+        python, refused = backends.python_of(context), ""
         for algorithm in dict.fromkeys(row.algorithm for row in table().steps):
-            words = [*context.overrides, *_model(context)]
-            asked = subprocess.run(
-                [context.python, "-m", "proveout_bench", algorithm, "--check", *words],
-                capture_output=True,
-                text=True,
-                stdin=subprocess.DEVNULL,
-                timeout=CHECK_SECONDS,
-                check=False,
-            )
-            if asked.returncode != 2:
+            words = (*backends.words_of(context), *context.overrides, *_model(context))
+            code, said = _asked(python, algorithm, words, tuple(backends.environment_of(context).items()))
+            if code != 2:
                 return ()
-            refused = refused or asked.stderr
+            refused = refused or said
         raise UsageError(refused.strip().removeprefix("Error: "))
 
     def steps(self, request: LevelRequest, context: LoopContext) -> tuple[Step, ...]:
         """The steps of one level."""
-        return tuple(_step(row, context) for row in rows_for(request))
+        return tuple(_step(row, context) for row in rows_for(request, backends.backend_of(context)))
+
+    def levels_by_default(self, context: LoopContext) -> tuple[int, ...]:
+        """Smoke and learning signal; every level of a backend that stands for a change to Megatron."""
+        return self.default_levels if backends.backend_of(context) == HF else tuple(self.levels)
+
+
+@cache
+def _asked(
+    python: str, algorithm: str, words: tuple[str, ...], environment: tuple[tuple[str, str], ...]
+) -> tuple[int, str]:
+    """Whether the bench loop takes these words: its exit status and its complaint. Asked once, as it loads torch."""
+    asked = subprocess.run(
+        [python, "-m", "proveout_bench", algorithm, "--check", *words],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **dict(environment)},
+        timeout=CHECK_SECONDS,
+        check=False,
+    )
+    return asked.returncode, asked.stderr
 
 
 def _step(row: Row, context: LoopContext) -> Step:
     words = [
         f"output_dir={ATTEMPT_DIR}",
         f"seed={context.seed}",
+        *backends.words_of(context),
         *(f"{key}={value}" for key, value in row.settings.items()),
         *_model(context),
         *context.overrides,
@@ -90,7 +104,8 @@ def _step(row: Row, context: LoopContext) -> Step:
         deliverable=row.title,
         claim=row.claim,
         command=Command(
-            argv=(context.python, "-m", "proveout_bench", row.algorithm, *words), env=ENVIRONMENT
+            argv=(backends.python_of(context), "-m", "proveout_bench", row.algorithm, *words),
+            env={**ENVIRONMENT, **backends.environment_of(context)},
         ),
         resources=Resources(minutes=row.minutes, timeout_minutes=30),
         planned_steps=_planned(row, words),
@@ -101,9 +116,17 @@ def _step(row: Row, context: LoopContext) -> Step:
         ),
         metrics=(Source(format="tensorboard", path="tensorboard"),),
         config=Source(format="json", path="config.json"),
-        criteria=(Criterion(kind="checks", params={"expressions": row.expressions}), *row.criteria),
-        limitations=LIMITATIONS,
+        criteria=(
+            *(
+                Criterion(kind="checks", params={"expressions": expressions, "boundary": boundary})
+                for boundary, expressions in row.expressions.items()
+            ),
+            *row.criteria,
+            *backends.criteria_of(context),
+        ),
+        limitations=backends.limitations_of(context),
         needs=row.needs,
+        skip_reason=row.skip,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -14,10 +13,14 @@ from proveout.domain.errors import UsageError, nearest
 from proveout.domain.step import Artifact, Criterion, LevelRequest
 
 NAME = "bench"
+HF = "hf"
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One step; see ``levels.yaml`` for the fields. ``minutes`` is the expected wall time."""
+    """One step; see ``levels.yaml`` for the fields.
+
+    ``minutes`` is the expected wall time, ``skip`` why the step cannot run.
+    """
 
     level: int
     name: str
@@ -29,9 +32,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     needs: tuple[str, ...] = ()
     settings: dict[str, Any] = {}
     stops_after: int | None = None
-    checks: tuple[Any, ...] = ()
+    checks: tuple[dict[str, tuple[str, ...]], ...] = ()
     criteria: tuple[Criterion, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
+    skip: str = ""
 
     @property
     def id(self) -> str:
@@ -39,9 +43,13 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         return f"{NAME}-L{self.level}-{self.name}"
 
     @property
-    def expressions(self) -> list[str]:
-        """All checks, in one list."""
-        return list(_flat(self.checks))
+    def expressions(self) -> dict[str, list[str]]:
+        """All checks, by the boundary that is at fault where one does not hold."""
+        found: dict[str, list[str]] = {}
+        for group in self.checks:
+            for boundary, expressions in group.items():
+                found.setdefault(boundary, []).extend(expressions)
+        return found
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,15 +60,46 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shared: tuple[Any, ...] = ()
 
 
+class Overlay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What another backend changes; see ``megatron.yaml`` for the fields."""
+
+    limitations: tuple[str, ...]
+    changes: dict[str, dict[str, Any]]
+    steps: tuple[Row, ...]
+    shared: tuple[Any, ...] = ()
+
+
 @cache
-def table() -> Table:
-    """The table of ``levels.yaml``."""
-    return msgspec.convert(yaml.safe_load((files(__package__) / "levels.yaml").read_text()), Table)
+def table(backend: str = HF) -> Table:
+    """The table of ``levels.yaml``, as the ``backend`` has it."""
+    plain = msgspec.convert(_read("levels"), Table)
+    if backend == HF:
+        return plain
+    other = overlay(backend)
+    changed = [_changed(row, other.changes.get(row.id, {})) for row in plain.steps]
+    ordered = sorted([*changed, *other.steps], key=lambda row: row.level)
+    return Table(levels=plain.levels, steps=tuple(ordered))
 
 
-def rows_for(request: LevelRequest) -> tuple[Row, ...]:
+@cache
+def overlay(backend: str) -> Overlay:
+    """What ``backend`` changes."""
+    return msgspec.convert(_read(backend), Overlay)
+
+
+def _read(name: str) -> Any:
+    return yaml.safe_load((files(__package__) / f"{name}.yaml").read_text())
+
+
+def _changed(row: Row, changes: dict[str, Any]) -> Row:
+    given = msgspec.to_builtins(row) | changes
+    given["settings"] = {**row.settings, **changes.get("settings", {})}
+    return msgspec.convert(given, Row)
+
+
+def rows_for(request: LevelRequest, backend: str = HF) -> tuple[Row, ...]:
     """The rows of a request, those that another one needs first. Raises UsageError for an unknown variant."""
-    of_level = [row for row in table().steps if row.level == request.level]
+    of_level = [row for row in table(backend).steps if row.level == request.level]
     match request.variant:
         case "default":
             asked = [row for row in of_level if row.core]
@@ -74,18 +113,11 @@ def rows_for(request: LevelRequest) -> tuple[Row, ...]:
                     f"level {request.level} of loop {NAME} has no variant {name!r}{nearest(name, known)}",
                     remedy=f"variants: default, all, {', '.join(known)}",
                 )
-    wanted = _with_needs({row.id for row in asked})
-    return tuple(row for row in table().steps if row.id in wanted)
+    steps = table(backend).steps
+    wanted = _with_needs({row.id for row in asked}, steps)
+    return tuple(row for row in steps if row.id in wanted)
 
 
-def _with_needs(ids: set[str]) -> set[str]:
-    more = {need for row in table().steps if row.id in ids for need in row.needs}
-    return ids if more <= ids else _with_needs(ids | more)
-
-
-def _flat(parts: Iterable[Any]) -> Iterator[str]:
-    for part in parts:
-        if isinstance(part, str):
-            yield part
-        else:
-            yield from _flat(part)
+def _with_needs(ids: set[str], steps: tuple[Row, ...]) -> set[str]:
+    more = {need for row in steps if row.id in ids for need in row.needs}
+    return ids if more <= ids else _with_needs(ids | more, steps)

@@ -46,10 +46,14 @@ class NemoRL:
         """Raises UsageError without a NeMo-RL checkout, or for an unknown option or an override that is
         none."""
         from proveout.domain.config.overrides import Problem, parse
+        from proveout.loops.nemo_rl import cpu
         from proveout.loops.nemo_rl.steps import unknown_option
 
         self._checkout(context)
-        unknown_option(context)
+        if cpu.wanted(context):
+            cpu.check(context)
+        else:
+            unknown_option(context)
         for word in context.overrides:
             if isinstance(problem := parse(word), Problem):
                 raise UsageError(problem.what, where=word, remedy=problem.remedy)
@@ -57,10 +61,13 @@ class NemoRL:
 
     def steps(self, request: LevelRequest, context: LoopContext) -> tuple[Step, ...]:
         """NeMo-RL's unit tests of the level's surfaces, then the variants that the request means."""
+        from proveout.loops.nemo_rl import cpu
         from proveout.loops.nemo_rl.steps import build, variants_for
         from proveout.loops.nemo_rl.units import type_check, unit_steps
 
         tree = self._checkout(context)
+        if cpu.wanted(context):
+            return cpu.steps(request, context, tree)
         return (
             *unit_steps(request.level, context, tree),
             *type_check(request.paths, request.level, context, tree),

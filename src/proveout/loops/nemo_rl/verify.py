@@ -19,6 +19,8 @@ from proveout.loops.nemo_rl.side_effects import side_effects
 from proveout.loops.nemo_rl.variants import renames
 from proveout.loops.nemo_rl.verify_tests import extras, nearest_remedy, selection
 
+_PASSED_ON = "policy.megatron_cfg.model_overrides."
+"""NeMo-RL sets these on the Bridge's provider, whatever they are called."""
 _SPARSE = ("vllm_zmq_sparse", "vllm_s3_sparse")
 
 
@@ -121,9 +123,9 @@ def _overrides(step: Step, run: ResolvedRun, tree: Tree) -> list[Finding]:
     for word in run.words:
         override = parse(word)
         key = getattr(override, "key", "")
-        if getattr(override, "sign", "") in ("+", "++") and not _is_read(
-            str(tree.root), key.rpartition(".")[2]
-        ):
+        if getattr(override, "sign", "") not in ("+", "++") or key.startswith(_PASSED_ON):
+            continue
+        if not _is_read(str(tree.root), key.rpartition(".")[2]):
             now = renamed(key, gone)
             found.append(
                 finding(

@@ -2,95 +2,41 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from proveout.domain.checkout import compose_pythonpath, import_roots
-from proveout.domain.errors import BlockedError, UsageError, nearest
+from proveout.domain.errors import UsageError, nearest
 from proveout.domain.finding import Finding
 from proveout.domain.loop import LoopContext
-from proveout.domain.step import (
-    ATTEMPT_DIR,
-    Artifact,
-    Command,
-    Coverage,
-    Criterion,
-    LevelRequest,
-    Resources,
-    Source,
-    Step,
-)
-from proveout.domain.tree import parse_yaml
+from proveout.domain.step import Artifact, Command, Coverage, Criterion, LevelRequest, Resources, Source, Step
+from proveout.domain.tree import Tree
 from proveout.loops.criteria import provenance
+from proveout.loops.findings import finding, from_problems
+from proveout.loops.verl.cpu_command import (
+    ENGINES,
+    NAME,
+    PLATFORM,
+    checkpoints,
+    command,
+    family,
+    of_model,
+    own_model,
+    planned,
+    python,
+)
+from proveout.loops.verl.cpu_table import Variant, choose, table
 from proveout.loops.verl.variants import table as gpu_table
-from proveout.stacks.place import installed, root
-from proveout.stacks.shipped import platform_path
 
-NAME, STACK, PLATFORM = "verl", "verl-cpu", "cpu"
 OPTIONS = {
     "platform": "cpu",
     "python": "interpreter in place of stack verl-cpu's",
     "family": "of the tiny model",
+    "modules": "further modules for VERL_USE_EXTERNAL_MODULES, separated by commas",
+    "pythonpath": "what stands on the workers' PYTHONPATH after the checkouts",
 }
-FAMILIES = ("qwen2", "qwen3", "llama", "qwen3-moe")
-ENGINES = ("actor_rollout_ref.actor.megatron", "actor_rollout_ref.ref.megatron", "critic.megatron")
 TIMEOUT_MINUTES = 30.0
-
-
-class From(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The checkpoint that a variant resumes: of which variant, after which step."""
-
-    variant: str
-    step: int
-
-
-class Variant(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}
-):
-    """One way to run one level; see ``cpu.yaml`` for the fields."""
-
-    level: int
-    name: str
-    title: str
-    claim: str
-    minutes: float
-    steps: int
-    core: bool = False
-    critic: bool = False
-    peft: bool = True
-    signal: bool = False
-    gpus: int = 1
-    family: str = ""
-    sizes: dict[str, int] = {}
-    words: tuple[str, ...] = ()
-    saves: tuple[int, ...] = ()
-    from_: From | None = None
-    unsupported: str = ""
-    limitations: tuple[str, ...] = ()
-
-
-class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The words that every run shares, those of a critic and of each engine, and all variants."""
-
-    levels: dict[int, str]
-    limitations: tuple[str, ...]
-    base: tuple[str, ...]
-    critic: tuple[str, ...]
-    engine: tuple[str, ...]
-    agreement: tuple[dict[str, Any], ...]
-    variants: tuple[Variant, ...]
-
-
-@cache
-def table() -> Table:
-    """The table of platform cpu."""
-    return msgspec.convert(parse_yaml((files(__package__) / "cpu.yaml").read_text()), Table)
+CONFIG_NAME = "ppo_trainer"
 
 
 def wanted(context: LoopContext) -> bool:
@@ -117,46 +63,40 @@ def check(context: LoopContext) -> tuple[Finding, ...]:
     for word in context.overrides:
         if isinstance(problem := parse(word), Problem):
             raise UsageError(problem.what, where=word, remedy=problem.remedy)
-    _python(context)
-    _family(context, "")
+    family(context, "")
+    python(context)
     return ()
 
 
 def steps(request: LevelRequest, context: LoopContext) -> tuple[Step, ...]:
     """The steps of one level, with the saving variant before the one that resumes."""
-    return tuple(_step(variant, context) for variant in _choose(request))
+    return tuple(_step(variant, context) for variant in choose(request))
 
 
-def _choose(request: LevelRequest) -> Iterator[Variant]:
-    of_level = [variant for variant in table().variants if variant.level == request.level]
-    if not of_level:
-        title = gpu_table().levels.get(request.level, "")
-        yield Variant(
-            level=request.level,
-            name=request.variant,
-            title=title,
-            claim="",
-            minutes=0,
-            steps=0,
-            unsupported=f"platform cpu has no level {request.level} ({title}): it needs GPUs",
-        )
-        return
-    if request.variant == "default":
-        yield from (variant for variant in of_level if variant.core)
-        return
-    names = [variant.name for variant in of_level]
-    if request.variant != "all" and request.variant not in names:
-        raise UsageError(
-            f"verl level {request.level} has no variant {request.variant!r} on platform cpu"
-            f"{nearest(request.variant, names)}",
-            remedy=f"variants: default, all, {', '.join(names)}",
-        )
-    for variant in of_level:
-        needed = any(
-            v.name == request.variant and v.from_ and v.from_.variant == variant.name for v in of_level
-        )
-        if needed or request.variant in ("all", variant.name):
-            yield variant
+def verify(step: Step, context: LoopContext) -> tuple[Finding, ...]:
+    """What of the step's words verl's configuration, in the checkout or in the stack, would reject."""
+    from proveout.domain.config import hydra
+
+    tree = _configuration(context)
+    words = step.command.argv[step.command.argv.index("--") + 1 :] if step.command.argv else ()
+    overrides = tuple(
+        w.replace("{attempt_dir}", "ATTEMPT") for w in words if "=" in w and not w.startswith("-")
+    )
+    if tree is None or not overrides:
+        return ()
+    try:
+        _, problems = hydra.compose(tree, gpu_table().config_dir, CONFIG_NAME, overrides)
+    except UsageError as error:
+        return (finding("config.unreadable", step.id, str(error), remedy=error.remedy),)
+    return tuple(from_problems(step.id, problems, {}, file=gpu_table().config_dir))
+
+
+def _configuration(context: LoopContext) -> Tree | None:
+    """The tree that holds verl's configuration; None where it is not found beside the interpreter."""
+    if NAME in context.checkouts:
+        return Tree(context.checkouts[NAME])
+    sites = Path(python(context)).parents[1].glob("lib/python3*/site-packages/verl/trainer/config")
+    return next((Tree(str(site.parents[2])) for site in sites), None)
 
 
 def _step(variant: Variant, context: LoopContext) -> Step:
@@ -176,14 +116,14 @@ def _step(variant: Variant, context: LoopContext) -> Step:
         coverage=coverage,
         deliverable=f"verl on a CPU: {variant.title}",
         claim=f"{variant.claim} (platform cpu)",
-        command=_command(variant, context),
+        command=command(variant, context),
         resources=Resources(minutes=variant.minutes, timeout_minutes=TIMEOUT_MINUTES),
-        planned_steps=variant.steps,
+        planned_steps=planned(variant, context),
         artifacts=(
             Artifact(path="refit.jsonl", what="record of each transfer of weights to generation"),
             *(
                 Artifact(
-                    path=f"{_checkpoints(variant)}/global_step_{step}/actor",
+                    path=f"{checkpoints(variant)}/global_step_{step}/actor",
                     what=f"actor saved at step {step}",
                 )
                 for step in variant.saves
@@ -222,148 +162,12 @@ def _criteria(variant: Variant, context: LoopContext) -> Iterator[Criterion]:
     yield from provenance(context, NAME)
 
 
-def _command(variant: Variant, context: LoopContext) -> Command:
-    python, family = _python(context), _family(context, variant.family)
-    own_model = _own_model(context) if not variant.family else ""
-    assets = f"{ATTEMPT_DIR}/../../assets/{'data' if own_model else family}-{context.seed}"
-    fields = {
-        "assets": assets,
-        "model": own_model or f"{assets}/model",
-        "seed": str(context.seed + 1),
-        "gpus": str(variant.gpus),
-    }
-    words = [_fill(word, fields) for word in _words(variant)]
-    words += [f"trainer.total_training_steps={variant.steps}"]
-    words += [f"trainer.default_local_dir={_checkpoints(variant)}", f"hydra.run.dir={ATTEMPT_DIR}/hydra"]
-    if variant.from_:
-        saved = f"{_shared(variant.level, variant.from_.variant)}/global_step_{variant.from_.step}"
-        words += ["trainer.resume_mode=resume_path", f"trainer.resume_from_path={saved}"]
-    start = (
-        python,
-        "-m",
-        "proveout_cpu.verl.start",
-        assets,
-        "-" if own_model else family,
-        str(context.seed),
-        "--",
-    )
-    env = _environment(context, python)
-    verl = context.checkouts.get(NAME)
-    if verl and not variant.sizes.get("expert_model_parallel_size"):
-        script = f"{verl}/{gpu_table().wrapper}"
-        if Path(script).is_file():
-            env |= {"VERL_USE_UV": "0", "SKIP_SAVE_HF_MODEL": "1"}
-            return Command(
-                argv=(*start, "bash", script, *words, *context.overrides), env=env, unset=("RAY_ADDRESS",)
-            )
-    argv = (*start, python, "-W", "ignore", "-m", "verl.trainer.main_ppo", *words, *context.overrides)
-    return Command(argv=argv, env=env, unset=("RAY_ADDRESS",))
-
-
-def _checkpoints(variant: Variant) -> str:
-    """A directory of the attempt's own, or beside the attempts where another step resumes from it."""
-    resumed = any(
-        v.from_ and (v.level, v.from_.variant) == (variant.level, variant.name) for v in table().variants
-    )
-    return _shared(variant.level, variant.name) if resumed else f"{ATTEMPT_DIR}/checkpoints"
-
-
-def _shared(level: int, name: str) -> str:
-    return f"{ATTEMPT_DIR}/../{NAME}-L{level}-{name}-checkpoints"
-
-
-def _words(variant: Variant) -> Iterator[str]:
-    shared = table()
-    yield f"algorithm.adv_estimator={'gae' if variant.critic else 'grpo'}"
-    yield from shared.base
-    yield from shared.critic if variant.critic else ()
-    for engine in ENGINES[: 3 if variant.critic else 2]:
-        yield from (word.replace("{engine}", engine) for word in shared.engine)
-        yield from (f"{engine}.{size}={value}" for size, value in variant.sizes.items())
-    yield from variant.words
-
-
-def _fill(word: str, fields: dict[str, str]) -> str:
-    for name, value in fields.items():
-        word = word.replace(f"{{{name}}}", value)
-    return word
-
-
-def _environment(context: LoopContext, python: str) -> dict[str, str]:
-    stacks = root(os.environ)
-    roots = import_roots(context.checkouts, NAME)
-    present = {module: place for module, place in roots.items() if Path(place, *module.split(".")).is_dir()}
-    return {
-        "PATH": f"{Path(python).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
-        "PYTHONPATH": compose_pythonpath({**present, "proveout_cpu": str(platform_path(stacks))}),
-        "PYTHONPYCACHEPREFIX": str(stacks / "pycache"),
-        "PROVEOUT_EVIDENCE": ATTEMPT_DIR,
-        "PROVEOUT_CPU_ANSWER_PROBE": "1",
-        "VERL_PLATFORM": PLATFORM,
-        "VERL_USE_EXTERNAL_MODULES": "proveout_cpu.verl.plugin",
-        "VERL_ENGINE_DEVICE": "cuda",
-        "TORCHDYNAMO_DISABLE": "1",
-        "TORCH_COMPILE_DISABLE": "1",
-        "CUDA_DEVICE_MAX_CONNECTIONS": "1",
-        "OMP_NUM_THREADS": "1",
-        "HF_HUB_OFFLINE": "1",
-        "WANDB_MODE": "disabled",
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_DEDUP_LOGS": "0",
-        "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-    }
-
-
-def _python(context: LoopContext) -> str:
-    if named := context.options.get("python"):
-        return str(Path(named).expanduser().absolute())
-    place = installed(STACK, os.environ)
-    if place is None:
-        raise BlockedError(
-            f"stack {STACK} is not installed",
-            where=str(root(os.environ) / STACK),
-            remedy=f"proveout stack install {STACK}",
-        )
-    return str(place.python)
-
-
-def _own_model(context: LoopContext) -> str:
-    """The directory that the plan names as its model; a name on the hub is none."""
-    return str(Path(context.model).absolute()) if context.model and Path(context.model).is_dir() else ""
-
-
-def _family(context: LoopContext, of_variant: str) -> str:
-    named = of_variant or context.options.get("family", "")
-    if named:
-        if named not in FAMILIES:
-            raise UsageError(
-                f"no tiny model of family {named!r}{nearest(named, FAMILIES)}",
-                remedy=f"known: {', '.join(FAMILIES)}",
-            )
-        return named
-    return _of_model(context.model or "") or FAMILIES[0]
-
-
-def _of_model(model: str) -> str:
-    """The family whose tiny model is nearest to a model's name on the hub; '' where none is."""
-    name = model.lower()
-    for words, family in (
-        (("qwen3", "a3b"), "qwen3-moe"),
-        (("qwen3-",), "qwen3"),
-        (("qwen2",), "qwen2"),
-        (("llama",), "llama"),
-    ):
-        if all(word in name for word in words):
-            return family
-    return ""
-
-
 def _of_family(variant: Variant, context: LoopContext) -> tuple[str, ...]:
-    if variant.family or not context.model or _own_model(context):
+    if variant.family or not context.model or own_model(context):
         return ()
-    family = _family(context, "")
-    if not context.options.get("family") and not _of_model(context.model):
+    kind = family(context, "")
+    if not context.options.get("family") and not of_model(context.model):
         return (
-            f"{context.model} has no tiny model here: a tiny {family} ran in its place, and its own family did not",
+            f"{context.model} has no tiny model here: a tiny {kind} ran in its place, and its own family did not",
         )
-    return (f"a tiny {family} ran in the place of {context.model}",)
+    return (f"a tiny {kind} ran in the place of {context.model}",)

@@ -27,7 +27,10 @@ def named(context: PreflightContext) -> dict[str, Path]:
     """The files by what names them: overrides of the steps, else the wrapper's variables and its defaults."""
     words = [word.lstrip("+") for command in context.commands("verl") for word in command.argv]
     pairs = dict(word.split("=", 1) for word in words if word.split("=", 1)[0] in OVERRIDES and "=" in word)
-    found = {key: Path(value.strip("'\"")) for key, value in pairs.items() if not value.startswith("[")}
+    made = tuple(workers.makes(command) for command in context.commands("verl") if workers.makes(command))
+    found = {
+        key: Path(value.strip("'\"")) for key, value in pairs.items() if not value.startswith(("[", *made))
+    }
     if workers.wrapped(context):
         env = context.environment("verl")
         for name, (key, default) in DEFAULTS.items():

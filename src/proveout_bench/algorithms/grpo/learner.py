@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from proveout_bench.algorithms.grpo import oracle
 from proveout_bench.algorithms.grpo.advantage import group_advantages
 from proveout_bench.algorithms.grpo.loss import LossInputs
 from proveout_bench.algorithms.grpo.train import Updater
@@ -24,14 +25,21 @@ class GrpoLearner:
         """Each token of a response gets the advantage of the response."""
         with self._phases.phase("advantage_calculation", "Computing advantages..."):
             advantages = group_advantages(
-                experience.rewards,
+                self._faults.grouped(experience.rewards, self._config.rollout.group_size),
                 self._config.rollout.group_size,
                 self._config.loss.normalize_advantages,
             )
             by_token = advantages.unsqueeze(1).expand_as(experience.previous)
             inputs = experience.inputs(self._faults.advantages(by_token))
         with self._phases.phase("policy_training", "Training policy..."):
-            return inputs, self._updater.run(step, experience.batch, inputs)
+            trained = self._updater.run(step, experience.batch, inputs)
+        wrong = oracle.advantage_error(
+            inputs.advantages,
+            experience.rewards,
+            self._config.rollout.group_size,
+            self._config.loss.normalize_advantages,
+        )
+        return inputs, {**trained, "advantages/error_max": wrong}
 
     def parts(self) -> dict[str, Stateful]:
         """The order of the minibatches."""

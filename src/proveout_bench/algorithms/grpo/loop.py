@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
+from torch import Tensor
+
 from proveout_bench.algorithms.driver import drive
+from proveout_bench.algorithms.grpo import oracle
 from proveout_bench.algorithms.grpo.learner import GrpoLearner
 from proveout_bench.algorithms.grpo.measure import rollout_metrics
 from proveout_bench.algorithms.learner import Experience, Learner
 from proveout_bench.algorithms.rollout import Actors, Prompts, accuracy, build_actors, rewards_of
 from proveout_bench.batch import Batch
-from proveout_bench.checkpoint.store import Stateful
+from proveout_bench.checkpoint.store import Part
 from proveout_bench.config.schema import GrpoConfig
 from proveout_bench.faults import Faults
 from proveout_bench.timing import Phases
@@ -37,6 +41,7 @@ class RolloutLoop:
         self._generator, self._prompts = actors.generator, Prompts(config, actors.task)
         self._learner = build_learner(actors)
         self._batch: Batch | None = None
+        self._start: tuple[Batch, Tensor] | None = None
 
     def step(self, step: int) -> dict[str, float]:
         """One rollout and the update on it."""
@@ -49,16 +54,37 @@ class RolloutLoop:
             phases.phase("prepare_for_generation/transfer_and_update_weights"),
         ):
             self._generator.load_weights(self.policy.weights())
+        refit = self._generator.refit()
+        for name, seconds in refit.seconds.items():
+            phases.add(f"prepare_for_generation/{name}", seconds)
         with phases.phase("generation", f"Generating responses for batch of size {len(prompts)}..."):
             batch = self._batch = self._generator.generate(encoded)
         with phases.phase("reward_calculation", "Processing rewards..."):
             rewards = rewards_of(self._actors, prompts, batch, self._faults)
         with phases.phase("policy_and_reference_logprobs", "Computing logprobs..."):
-            scored, faults, config = self._faults.scored(batch), self._faults, self._config
-            previous = faults.previous(self.policy.logprobs(scored), config.runtime.threads)
-            reference = faults.reference(self.policy.reference_logprobs(scored), config.loss.kl_beta)
+            scored = self._faults.scored(batch)
+            previous = self._faults.previous(self.policy.logprobs(scored), self._config.runtime.threads)
+            reference = self._reference(scored, previous)
+            checked = self._check(batch, scored, previous, reference)
         inputs, trained = self._learner.learn(step, Experience(batch, rewards, previous, reference))
-        return {**trained, **rollout_metrics(batch, rewards, inputs)}
+        moved = {f"refit/{name}": value for name, value in refit.metrics.items()}
+        return {**trained, **rollout_metrics(batch, rewards, inputs), **moved, **checked}
+
+    def _reference(self, batch: Batch, previous: Tensor) -> Tensor:
+        return self._faults.reference(
+            self.policy.reference_logprobs(batch), self._config.loss.kl_beta, previous
+        )
+
+    def _check(self, batch: Batch, scored: Batch, previous: Tensor, reference: Tensor) -> dict[str, float]:
+        """Do policy and reference score as they must: the policy by its own logits, the reference as at the start?"""
+        rows = torch.arange(min(oracle.ROWS, len(scored.input_ids)), device=scored.input_ids.device)
+        if self._start is None:
+            self._start = scored.rows(rows), reference[rows]
+        first, then = self._start
+        now = self._reference(first, self.policy.logprobs(first))
+        drift = ((now - then).abs() * first.response_mask).max()
+        wrong = oracle.logprob_error(self.policy, batch, previous, self._config.rollout.temperature)
+        return {"logprob_error_max": wrong, "reference_drift": float(drift)}
 
     def validate(self) -> dict[str, float]:
         """Mean reward on the held-out prompts."""
@@ -70,7 +96,7 @@ class RolloutLoop:
             raise RuntimeError("sample() before step()")
         return self._batch
 
-    def parts(self) -> dict[str, Stateful]:
+    def parts(self) -> dict[str, Part]:
         """Policy, learner, sampler and the position in the prompts."""
         return {
             **self.policy.parts(),

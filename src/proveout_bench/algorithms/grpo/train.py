@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from proveout_bench.algorithms.grpo import oracle
 from proveout_bench.algorithms.grpo.loss import LossInputs, grpo_loss
 from proveout_bench.backends.base import PolicyBackend
 from proveout_bench.batch import Batch
@@ -42,7 +43,12 @@ class Updater:
                 rows = index.to(batch.input_ids.device)
                 pieces.append(self._minibatch(step, batch.rows(rows), inputs.rows(rows)))
         skipped = sum(piece.metrics.pop("skipped") for piece in pieces)
-        return {**combine(pieces), "skipped_updates": skipped, "weight_delta": self._backend.moved()}
+        return {
+            **combine(pieces),
+            "skipped_updates": skipped,
+            "weight_delta": self._backend.moved(),
+            "unmoved_tensors": float(self._backend.unmoved()),
+        }
 
     def parts(self) -> dict[str, Stateful]:
         """``minibatches``: the draw of their order."""
@@ -50,11 +56,13 @@ class Updater:
 
     def _minibatch(self, step: int, batch: Batch, inputs: LossInputs) -> Piece:
         metrics: dict[str, float] = {}
+        masked = replace(inputs, mask=self._faults.loss_mask(inputs.mask))
 
         def loss(current: Tensor) -> Tensor:
-            value, measured = grpo_loss(current, inputs, self._config)
+            value, measured = grpo_loss(current, masked, self._faults.loss_settings(self._config))
             value = self._faults.loss(step, value, current.shape[1])
             metrics.update(measured, loss=float(value.detach()))
+            metrics["loss_error_max"] = abs(metrics["loss"] - oracle.loss(current, inputs, self._config))
             return value
 
         update = self._backend.update(batch, loss)
@@ -63,6 +71,7 @@ class Updater:
                 f"WARNING: step {step}: gradient norm is {update.grad_norm}; this update is not applied",
                 flush=True,
             )
+        metrics["grad_leftover_max"] = update.leftover
         metrics.update(grad_norm=update.grad_norm, lr=update.lr, skipped=float(not update.applied))
         return Piece(metrics, float(inputs.mask.sum()))
 

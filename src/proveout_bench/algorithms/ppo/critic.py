@@ -61,7 +61,10 @@ class Critic:
         self._config = config
         self._model = ValueModel(model)
         self._optimizer = Optimizer(
-            list(self._model.module.parameters()), config.critic.lr, config.optimizer, Faults(config.fault)
+            list(self._model.module.parameters()),
+            Faults(config.fault).critic_rate(config.critic.lr),
+            config.optimizer,
+            Faults(config.fault),
         )
         self._draw = torch.Generator().manual_seed(config.seed + 1)
 

@@ -8,7 +8,7 @@ from proveout_bench.algorithms.driver import drive
 from proveout_bench.algorithms.rollout import Prompts, accuracy, build_actors
 from proveout_bench.algorithms.sft.data import Demonstrations, as_batch
 from proveout_bench.batch import Batch
-from proveout_bench.checkpoint.store import Stateful
+from proveout_bench.checkpoint.store import Part
 from proveout_bench.config.schema import SftConfig
 from proveout_bench.faults import Faults
 from proveout_bench.metrics.formulas import masked_mean
@@ -73,6 +73,6 @@ class SftLoop:
             raise RuntimeError("sample() before step()")
         return self._batch
 
-    def parts(self) -> dict[str, Stateful]:
+    def parts(self) -> dict[str, Part]:
         """Policy and the position in the data."""
         return {**self.policy.parts(), "dataloader": self._data}

@@ -1,0 +1,64 @@
+"""The processes of one run: rank 0 alone samples, writes and prints; all of them compute.
+
+Every rank runs the same loop from the same seed. Without a launcher there is one rank, and nothing here costs
+anything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+RANK, WORLD, MEETING = "PROVEOUT_BENCH_RANK", "PROVEOUT_BENCH_WORLD", "PROVEOUT_BENCH_MEETING"
+
+
+def rank() -> int:
+    """The number of this process, from 0."""
+    return int(os.environ.get(RANK, "0"))
+
+
+def world() -> int:
+    """How many processes there are."""
+    return int(os.environ.get(WORLD, "1"))
+
+
+def first() -> bool:
+    """Whether this process writes and prints."""
+    return rank() == 0
+
+
+def barrier() -> None:
+    """Wait until all processes are here."""
+    if world() > 1:
+        import torch.distributed as dist
+
+        dist.barrier()
+
+
+def shared(value: Any) -> Any:
+    """Rank 0's ``value`` on every rank; others may give None."""
+    if world() == 1:
+        return value
+    import torch.distributed as dist
+
+    box = [value]
+    dist.broadcast_object_list(box, src=0)
+    return box[0]
+
+
+def gathered(value: Any) -> list[Any]:
+    """The ``value`` of every rank, in order."""
+    if world() == 1:
+        return [value]
+    import torch.distributed as dist
+
+    found: list[Any] = [None] * world()
+    dist.all_gather_object(found, value)
+    return found
+
+
+def exhaust(items: Iterable[Any]) -> None:
+    """Go through ``items`` for what doing so means to other ranks."""
+    for _ in items:
+        pass

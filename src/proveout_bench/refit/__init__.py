@@ -1,0 +1,1 @@
+"""Moving the policy's weights into generation: encoded, sent, applied, and checked on both sides."""

@@ -1,0 +1,85 @@
+"""Really broken runs of verl, as recorded: each is judged as it deserves, for its own reason."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from proveout import loops
+from proveout.domain.evidence import AttemptResult, ExitRecord
+from proveout.domain.finding import Boundary
+from proveout.domain.layout import AttemptLayout
+from proveout.domain.loop import LoopContext
+from proveout.domain.step import LevelRequest, Step
+from proveout.domain.verdict import Verdict
+from proveout.flow.attempt import conclude
+
+HERE = Path(__file__).parent / "verl_cpu"
+CASES = {case["id"]: case for case in yaml.safe_load((HERE / "cases.yaml").read_text())}
+RECORDED = sorted(path.name.removesuffix(".log.gz") for path in (HERE / "data").glob("*.log.gz"))
+
+
+def step_of(case: dict[str, Any]) -> Step:
+    level, _, variant = case["level"].partition("/")
+    context = LoopContext(
+        python="python",
+        options={"platform": "cpu", "python": "/stacks/verl-cpu/bin/python"},
+        checkouts={"bridge": "/run/bridge"} if "mapping" in case["id"] or "bridge" in case["id"] else {},
+        overrides=tuple(word for word in case.get("words", ()) if "total_training_steps" in word),
+    )
+    request = LevelRequest(loop="verl", level=int(level), requested=True, reason="", variant=variant)
+    (step,) = loops.get("verl").steps(request, context)
+    return step
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Any:
+    def judge(name: str) -> AttemptResult:
+        kept = json.loads((HERE / "data" / f"{name}.json").read_text())
+        files = AttemptLayout(tmp_path / "attempts" / "01-verl")
+        files.root.mkdir(parents=True)
+        files.log.write_bytes(gzip.decompress((HERE / "data" / f"{name}.log.gz").read_bytes()))
+        (files.root / "refit.jsonl").write_text("".join(f"{line}\n" for line in kept["refit"]))
+        step = step_of(CASES[name])
+        for artifact in step.artifacts:
+            target = files.root / artifact.path
+            if kept["verdict"] == "Pass" and not target.exists():
+                target.mkdir(parents=True)
+                (target / "saved").write_text("there")
+        ended = msgspec.structs.replace(msgspec.convert(kept["exit"], ExitRecord), started=1.0)
+        return conclude(step, 1, files, ended, {})
+
+    return judge
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_real_run_is_judged_for_its_own_reason(judged: Any, name: str) -> None:
+    case, result = CASES[name], judged(name)
+    assert result.verdict == Verdict(case["verdict"]), [finding.what for finding in result.findings]
+    said = json.dumps(msgspec.to_builtins(result)).lower()
+    for words in case.get("says", ()):
+        assert words.lower() in said
+    if "boundary" in case:
+        boundaries = {finding.boundary for finding in result.findings} | {
+            result.triage and result.triage.boundary
+        }
+        assert Boundary(case["boundary"]) in boundaries
+
+
+def test_enough_of_them_are_really_broken() -> None:
+    assert set(RECORDED) <= set(CASES)
+    assert sum(CASES[name]["verdict"] != "Pass" for name in RECORDED) >= 12
+
+
+@pytest.mark.parametrize("path", sorted((HERE / "data").glob("*")), ids=lambda path: path.name)
+def test_no_record_names_the_machine_that_made_it(path: Path) -> None:
+    data = path.read_bytes()
+    text = gzip.decompress(data) if path.suffix == ".gz" else data
+    for word in (b"/work/", b"/root/", b"/tmp/v", b"/home/u/"):
+        assert word not in text
