@@ -12,7 +12,9 @@ from tests.launch.engines import IMAGE, ray_program, require
 
 pytestmark = pytest.mark.real
 LEVEL_0 = ("run", "--level", "bench:0")
-NUMBERS = re.compile(r"tfevents\.\d+\.(?:\[\w+\]|[^ ,\]])+|modified \d+\.\d+|: \d+ bytes|\d{8}-\d{6}-[0-9a-f]{6}")
+NUMBERS = re.compile(
+    r"tfevents\.\d+\.(?:\[\w+\]|[^ ,\]])+|modified \d+\.\d+|: \d+ bytes|\d{8}-\d{6}-[0-9a-f]{6}"
+)
 
 
 def through_container() -> tuple[str, ...]:
