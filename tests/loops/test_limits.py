@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from proveout import loops
+from proveout.domain.loop import LoopContext
+from proveout.loops.bench.backends import limitations_of
 from proveout.loops.limits import limitations, table
 
 
@@ -30,3 +32,13 @@ def test_a_value_that_ran_limits_the_claim(loop: str, config: dict[str, object],
 
 def test_every_loop_of_the_table_is_one() -> None:
     assert table().keys() <= loops.LOOPS.keys()
+
+
+def test_a_bench_run_on_a_gpu_does_not_say_that_it_was_on_the_cpu() -> None:
+    said = {
+        device: limitations_of(LoopContext(python="python", overrides=(f"runtime.device={device}",)))[1]
+        for device in ("cpu", "cuda")
+    }
+    assert "CPU only" in said["cpu"]
+    assert "CPU" not in said["cuda"]
+    assert "GPUs of one machine" in said["cuda"]

@@ -19,10 +19,9 @@ OPTIONS = {
     "python": "interpreter in place of this one's or of stack bridge-cpu's",
 }
 PACKAGES = ("proveout_bench", "proveout_cpu")
-LIMITATIONS = (
-    "bench is the built-in loop: a pass says nothing of NeMo-RL or verl",
-    "CPU only, backend hf: no Megatron, GPU kernel, NCCL or vLLM was exercised",
-)
+LIMITATION = "bench is the built-in loop: a pass says nothing of NeMo-RL or verl"
+ON_CPU = "CPU only, backend hf: no Megatron, GPU kernel, NCCL or vLLM was exercised"
+ON_GPU = "backend hf, on GPUs of one machine: no Megatron, vLLM or NeMo-RL kernel was exercised"
 
 
 def backend_of(context: LoopContext) -> str:
@@ -88,7 +87,10 @@ def words_of(context: LoopContext) -> list[str]:
 def limitations_of(context: LoopContext) -> tuple[str, ...]:
     """What every report must say of it."""
     backend = backend_of(context)
-    return LIMITATIONS if backend == HF else overlay(backend).limitations
+    if backend != HF:
+        return overlay(backend).limitations
+    devices = [word.partition("=")[2] for word in context.overrides if word.startswith("runtime.device=")]
+    return (LIMITATION, ON_GPU if devices[-1:] == ["cuda"] else ON_CPU)
 
 
 def criteria_of(context: LoopContext) -> tuple[Criterion, ...]:
