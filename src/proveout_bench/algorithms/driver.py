@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -167,7 +168,7 @@ def _due(every: int, step: int, last: bool) -> bool:
 
 def _settle_runtime(config: RunConfig) -> None:
     runtime = config.runtime
-    if runtime.device == "cuda" and not torch.cuda.is_available():
+    if runtime.device == "cuda" and not _sees_cuda():
         raise EnvironmentFaultError(
             "runtime.device=cuda, but this torch sees no CUDA device; use runtime.device=cpu"
         )
@@ -183,3 +184,10 @@ def _report_provenance(config: RunConfig, folder: Path) -> None:
     record = provenance.collect(config.backend, config.runtime.device, config.runtime.threads)
     (folder / "provenance.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     print("\n".join(provenance.lines(record)), flush=True)
+
+
+def _sees_cuda() -> bool:
+    """Whether a CUDA device is there, asked in a way that leaves CUDA untouched: the generation process is forked later
+    and could not use it any more."""
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+    return torch.cuda.is_available()
