@@ -190,4 +190,4 @@ def _sees_cuda() -> bool:
     """Whether a CUDA device is there, asked in a way that leaves CUDA untouched: the generation process is forked later
     and could not use it any more."""
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
-    return torch.cuda.is_available()
+    return bool(torch.cuda.is_available())
