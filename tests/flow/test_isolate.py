@@ -155,7 +155,7 @@ def test_a_fault_that_no_rung_takes_away_is_called_not_isolated(
 
 def test_a_failure_that_does_not_repeat_isolates_nothing(tmp_path: Path, bench: ForkedScheduler) -> None:
     kept = tmp_path / "kept"
-    run = run_of(tmp_path, bench, f"resume={kept}", "checkpoint.every=1")
+    run = run_of(tmp_path, bench, f"resume={kept}", "checkpoint.every=1", "max_steps=3")
     assert run.results()["bench-L0-grpo"][-1].verdict is not Verdict.PASS
     run_of(tmp_path, bench, "checkpoint.every=1", "max_steps=1", f"checkpoint.dir={kept}")
     _, result = climb(run, bench)

@@ -13,6 +13,7 @@ from proveout.judge.validate import wrong
 
 WITHOUT_A_RUN = {
     "verl-L0-dummy": "needs DUMMY_MODEL_CONFIG_PATH",
+    "bench-L5-vlm": "token ids alone",
     "verl-L4-audio": "no maintained",
     "verl-L4-hybrid": "needs RAY_DATA_HOME",
 }
@@ -33,7 +34,7 @@ def every_step(name: str, checkouts: dict[str, str], **options: str) -> list[Ste
 
 @pytest.mark.parametrize("name", sorted(loops.LOOPS))
 def test_every_criterion_and_format_is_known(name: str, full_trees: dict[str, str]) -> None:
-    steps = every_step(name, full_trees)
+    steps = every_step(name, full_trees, **({"python": "python"} if name == "bench" else {}))
     assert len({step.coverage.level for step in steps}) == len(loops.get(name).levels)
     problems = [
         f"{step.id}: {what}" for step in steps for item in step.criteria if (what := wrong(item))

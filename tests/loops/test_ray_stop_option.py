@@ -25,4 +25,4 @@ def test_what_was_done_about_a_cluster_is_told(
     answer = call("run", *trees, "--loop", "verl", "--level", "0", "--json", *asked, cwd=tmp_path, env=env)
     found = {f["id"] for f in json.loads(answer.out)["findings"]}
     assert ("flow.ray-stop.elsewhere" in found) is flag
-    assert any("stale-address" in name or "dead" in name for name in found)
+    assert (folder / "ray_current_cluster").read_text() == "10.255.255.1:6379"

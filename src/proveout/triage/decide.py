@@ -50,7 +50,10 @@ class Sorted:
 
 @dataclass
 class Ending:
-    """How the main log ends: byte positions within the whole log, -1 for what is not there."""
+    """How the main log ends: byte positions within the whole log, -1 for what is not there.
+
+    ``failed``: the exit status, which stands in no log, was not 0.
+    """
 
     completed: int
     exit_zero: int
@@ -58,6 +61,7 @@ class Ending:
     last_progress: int
     last_step: int | None
     planned: int | None
+    failed: bool = False
 
 
 def ending(scan: LogScan) -> Ending:

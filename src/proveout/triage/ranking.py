@@ -123,6 +123,8 @@ def _outlived(candidate: Candidate, end: Ending) -> bool:
     finished = end.completed > event.last_offset or end.exit_zero > event.last_offset
     if end.exit_failed > max(event.last_offset, end.exit_zero):
         return False
+    if end.failed and end.exit_zero < 0:
+        return went_on and (finished or not candidate.hard)
     if candidate.hard:
         return (went_on and finished) or end.exit_zero > event.last_offset
     return went_on or finished or (end.completed >= 0 and event.offset > end.completed)

@@ -49,6 +49,14 @@ def weights_moved(evidence: Evidence, params: Mapping[str, Any]) -> CriterionRes
 
 def _moved(tag: str, series: Series, least: float | None) -> Citation | Finding:
     later = list(series)[1:]
+    if not later:
+        return say.error(
+            "weights_moved.unknown",
+            f"{tag} has one record, and movement shows from the second on",
+            evidence=(say.point(tag, series, series.steps[-1], "its only value"),),
+            boundary=Boundary.TRAINER,
+            remedy="train for two steps or more",
+        )
     if least is None:
         moved = [step for step, value in later if value != series.values[0]]
         still = f"{tag} is {say.number(series.values[0])} at all of {len(series)} steps"
