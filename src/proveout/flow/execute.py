@@ -15,7 +15,7 @@ from proveout.store.runs import Run
 
 __all__ = ["Budget", "Policy", "execute", "execute_all", "step_results"]
 
-POLL_SECONDS = 0.25
+POLL_SECONDS = 0.1
 MANY = 16
 MANY_SECONDS = 1.0
 
