@@ -13,7 +13,7 @@ prove: $(VENV)/.bench-ready
 	$(BIN)/proveout run
 
 test: lint
-	PROVEOUT_TEST_RAY_PYTHON=$(abspath $(BIN))/python $(BIN)/python -m pytest -n 2 --dist loadfile -rs
+	PROVEOUT_TEST_RAY_PYTHON=$(abspath $(BIN))/python $(BIN)/python -m pytest -n 2 --dist loadfile -rfEs
 
 # The environment of backend megatron: 1.3 GB, a minute or two; what was done is not done again.
 bridge: $(VENV)/.bench-ready

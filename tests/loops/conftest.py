@@ -117,6 +117,7 @@ def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTHONPATH", str(Path(loops.__file__).parents[2]))
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PROVEOUT_LIMITS", "disk.run_stack_gib=0.2")  # stand-ins write little
     standins.tools(tmp_path / "bin")
     return {
         "bridge": str(standins.bridge(tmp_path / "bridge")),

@@ -8,6 +8,8 @@ import resource
 import socket
 from pathlib import Path
 
+import pytest
+from tests.conftest import call
 from tests.preflight.conftest import Find, proveout
 
 from proveout.domain.finding import Severity
@@ -100,3 +102,26 @@ def test_low_limits_warn_by_the_flag_that_raises_them() -> None:
     assert "with a larger number" in findings[0]["remedy"] and "hard limit" in findings[1]["remedy"]
     easy = [word for name in ("files", "processes") for word in ("--set", f"ulimit.small_{name}=1")]
     assert json.loads(proveout(*words, *easy).stdout)["findings"] == []
+
+
+def test_the_variable_replaces_a_limit_and_a_setting_comes_before_it(find: Find) -> None:
+    asked = {"PROVEOUT_LIMITS": "disk.run_stack_gib=1e9, disk.temp_stack_gib=0"}
+    (finding, *_) = find("disk", loops=("verl",), env=asked)
+    assert finding.decides is Verdict.BLOCKED
+    assert "disk.run_stack_gib in PROVEOUT_LIMITS" in finding.remedy
+    settings = {"disk.run_stack_gib": "0", "disk.cache_stack_gib": "0"}
+    assert find("disk", loops=("verl",), env=asked, settings=settings) == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("disk.run_stack_gb=1", "disk.run_stack_gib"),
+        ("disk.run_stack_gib=much", "no"),
+        ("half", "NAME=VALUE"),
+    ],
+)
+def test_a_variable_that_says_nothing_known_is_wrong_usage(words: str, said: str, tmp_path: Path) -> None:
+    answer = call("doctor", cwd=tmp_path, env={"PROVEOUT_LIMITS": words})
+    assert answer.status == 2
+    assert said in answer.err

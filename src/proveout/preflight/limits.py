@@ -1,4 +1,7 @@
-"""Limits and switches of the checks: ``limits.toml``, each of which a setting of the same name replaces."""
+"""Limits and switches of the checks: ``limits.toml``, each of which a setting of the same name replaces.
+
+Settings of the context come first, then ``PROVEOUT_LIMITS`` of its environment: ``NAME=VALUE,NAME=VALUE``.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from importlib.resources import files
 from proveout.domain.errors import UsageError, nearest
 from proveout.domain.preflight import PreflightContext
 
+VARIABLE = "PROVEOUT_LIMITS"
 _FILE = "limits.toml"
 
 
@@ -24,7 +28,7 @@ def defaults() -> dict[str, float | str]:
 def validate(context: PreflightContext) -> None:
     """Raise UsageError for a setting that is not known or not of its limit's kind."""
     known = defaults()
-    for name in context.settings:
+    for name in settings(context):
         if name not in known:
             raise UsageError(
                 f"no preflight setting {name!r}{nearest(name, known)}",
@@ -34,9 +38,18 @@ def validate(context: PreflightContext) -> None:
             number(context, name)
 
 
+def settings(context: PreflightContext) -> dict[str, str]:
+    """What replaces defaults. Raises UsageError where the variable is no list of settings."""
+    words = [word.strip() for word in context.env.get(VARIABLE, "").split(",") if word.strip()]
+    for word in words:
+        if "=" not in word:
+            raise UsageError(f"{word!r} is no NAME=VALUE", where=VARIABLE)
+    return {**dict(word.split("=", 1) for word in words), **context.settings}
+
+
 def number(context: PreflightContext, name: str) -> float:
     """A limit as a number; its unit is the end of its name."""
-    value = context.settings.get(name, defaults()[name])
+    value = settings(context).get(name, defaults()[name])
     try:
         return float(value)
     except ValueError:
@@ -47,4 +60,4 @@ def number(context: PreflightContext, name: str) -> float:
 
 def text(context: PreflightContext, name: str) -> str:
     """A switch or a path."""
-    return str(context.settings.get(name, defaults()[name]))
+    return str(settings(context).get(name, defaults()[name]))

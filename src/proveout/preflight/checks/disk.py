@@ -18,19 +18,19 @@ GIB = 1024**3
 
 def run(context: PreflightContext) -> Iterator[Finding]:
     """The run directory blocks when a run of its kind cannot fit; caches and temporary files warn."""
-    needed = limits.number(context, f"disk.run_{size(context)}_gib")
-    yield from _short(context, "run directory", Path(context.run_dir), needed, decides=True)
+    own = f"disk.run_{size(context)}_gib"
+    yield from _short(context, "run directory", Path(context.run_dir), own, decides=True)
     if needs_stack(context):
-        cache = limits.number(context, "disk.cache_stack_gib")
-        temp = limits.number(context, "disk.temp_stack_gib")
-        yield from _short(context, "HF_HOME", places.hf_home(context.env), cache)
-        yield from _short(context, "conversion cache", places.conversion_cache(context.env), cache)
-        yield from _short(context, "Ray temporary directory", places.ray_temp(context.env), temp)
+        cache, env = "disk.cache_stack_gib", context.env
+        yield from _short(context, "HF_HOME", places.hf_home(env), cache)
+        yield from _short(context, "conversion cache", places.conversion_cache(env), cache)
+        yield from _short(context, "Ray temporary directory", places.ray_temp(env), "disk.temp_stack_gib")
 
 
 def _short(
-    context: PreflightContext, what: str, path: Path, needed_gib: float, *, decides: bool = False
+    context: PreflightContext, what: str, path: Path, name: str, *, decides: bool = False
 ) -> Iterator[Finding]:
+    needed_gib = limits.number(context, name)
     place = places.existing(path)
     free = shutil.disk_usage(place).free / GIB
     if free >= needed_gib:
@@ -40,7 +40,7 @@ def _short(
         "disk.free",
         f"{what}: {free:.2f} GiB free, {needed_gib:g} GiB wanted",
         where=Where(file=str(place)),
-        remedy="free space there, or point the run at another disk",
+        remedy=f"free space there, point the run at another disk, or give the limit {name} in {limits.VARIABLE}",
     )
 
 
