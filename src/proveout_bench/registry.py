@@ -31,6 +31,8 @@ STARTERS = {
     "megatron": "proveout_bench.backends.megatron.launch:start",
 }
 """How a backend starts a run, where it needs more than one process or imports of its own before."""
+MEETINGS = {"hf": "proveout_bench.backends.group:join"}
+"""How the ranks of a backend find each other, where the backend itself does not see to it."""
 BY_POLICY = "policy"
 ENGINES = {
     "inprocess": "proveout_bench.generation.inprocess:build",

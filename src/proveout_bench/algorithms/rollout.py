@@ -45,6 +45,8 @@ def build_actors(config: RunConfig, phases: Phases) -> Actors:
             if config.rollout.engine in registry.FORKED and ranks.first()
             else None
         )
+        if config.backend in registry.MEETINGS:
+            registry.load(registry.MEETINGS, config.backend)(config.runtime.device)
         model = model.to(config.runtime.device)
         policy: PolicyBackend = registry.load(registry.BACKENDS, config.backend)(
             config, Faults(config.fault).policy_model(model)
@@ -56,7 +58,7 @@ def build_actors(config: RunConfig, phases: Phases) -> Actors:
         elif ranks.first():
             generator = forked or _engine(config, model, tokenizer)
         if generator is None or (ranks.world() > 1 and config.rollout.engine != registry.BY_POLICY):
-            generator = SharedGenerator(generator)
+            generator = SharedGenerator(generator, config.runtime.device)
     return Actors(policy, generator, task, tokenizer, model)
 
 

@@ -111,13 +111,25 @@ class Loss:
 class Runtime:
     """Where and how the program computes. ``threads`` is part of what makes a run repeat bit for bit.
 
-    ``ranks``: processes that share the rows of each minibatch of backend ``hf`` (data parallel).
+    ``ranks``: processes that share the rows of each minibatch of backend ``hf`` (data parallel); ``tp``: processes
+    over which its layers are sharded (tensor parallel).
     """
 
     device: Literal["cpu", "cuda"] = "cpu"
     threads: Count = 1
     deterministic: bool = True
     ranks: Count = 1
+    tp: Count = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class DynamicBatching:
+    """Micro batches of at most ``train_mb_tokens`` padded tokens, rows of like length together; 0: one for all rows.
+
+    The gradient of a minibatch is gathered over its micro batches. Backend ``hf``.
+    """
+
+    train_mb_tokens: Natural = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,6 +266,7 @@ class RunConfig:
     refit: Refit = field(default_factory=Refit)
     optimizer: Optimizer = field(default_factory=Optimizer)
     lora: Lora = field(default_factory=Lora)
+    dynamic_batching: DynamicBatching = field(default_factory=DynamicBatching)
     megatron: Megatron = field(default_factory=Megatron)
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     validation: Validation = field(default_factory=Validation)

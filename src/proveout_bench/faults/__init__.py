@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from proveout_bench.backends.microbatches import MicroBatch
     from proveout_bench.batch import Batch
     from proveout_bench.faults.refit import ReceiverHooks, SenderHooks
     from proveout_bench.faults.sampling import Sampling
@@ -44,6 +45,17 @@ class Faults:
         from proveout_bench.faults.model import spoiled
 
         return spoiled(self._config.inject, model)
+
+    def sharded(self, model: torch.nn.Module) -> None:
+        """The policy after it was spread over ranks; ``mapping-tp-shard-swapped`` gives one weight's shards to others."""
+        if self.named("mapping-tp-shard-swapped"):
+            from proveout_bench.faults.model import swap_shards
+
+            swap_shards(model)
+
+    def microbatches(self, parts: list[MicroBatch]) -> list[MicroBatch]:
+        """The micro batches of a backward pass; ``loss-microbatch-lost`` leaves the last out."""
+        return parts[:-1] if self.named("loss-microbatch-lost") else parts
 
     def sampling(self) -> Sampling:
         """The hooks of a sampler."""
