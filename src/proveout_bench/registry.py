@@ -44,6 +44,12 @@ FORKED = ("process",)
 TASKS = {
     "digits": "proveout_bench.tasks.digits:DigitsTask",
     "arithmetic": "proveout_bench.tasks.arithmetic:ArithmeticTask",
+    "dialogue": "proveout_bench.tasks.dialogue:DialogueTask",
+    "colour": "proveout_bench.tasks.colour:ColourTask",
+}
+REWARDS = {
+    "rules": "proveout_bench.rewards.base:Rules",
+    "model": "proveout_bench.rewards.model:ModelReward",
 }
 
 

@@ -12,7 +12,7 @@ from proveout_bench.config.schema import RunConfig
 
 
 def start(config: RunConfig, run: Callable[[], None]) -> None:
-    """Call ``run`` on each of ``runtime.ranks`` x ``runtime.tp`` processes: forks of this one, which meet in ``group.join``."""
+    """Call ``run`` on each of ``runtime.ranks`` x ``runtime.tp`` processes: forks of this one, which ``group.join``."""
     world = config.runtime.ranks * config.runtime.tp
     if world == 1:
         run()

@@ -81,9 +81,9 @@ class HfBackend:
         """Policy log-probabilities, float32 [B, T]."""
         return self._passes.logprobs(self._model.module, batch)
 
-    def logits(self, ids: Tensor) -> Tensor:
+    def logits(self, ids: Tensor, pixels: Tensor | None = None) -> Tensor:
         """Logits of whole sequences, float32 [B, S, V] on the CPU."""
-        return parity.logits_of(self._model.module, ids)
+        return parity.logits_of(self._model.module, ids, pixels)
 
     def first_differing(self, original: torch.nn.Module, ids: Tensor) -> list[str]:
         """Unknown: equal weights compute the same here."""

@@ -27,9 +27,9 @@ class SharedGenerator:
         else:
             self._inner.load_weights(weights)
 
-    def generate(self, prompts: list[list[int]]) -> Batch:
+    def generate(self, prompts: list[list[int]], pixels: Tensor | None = None) -> Batch:
         """Rank 0's responses, on all ranks."""
-        batch: Batch = ranks.shared(self._inner.generate(prompts).to("cpu") if self._inner else None)
+        batch: Batch = ranks.shared(self._inner.generate(prompts, pixels).to("cpu") if self._inner else None)
         return batch.to(self._device)
 
     def refit(self) -> RefitReport:
