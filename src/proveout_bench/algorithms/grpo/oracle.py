@@ -80,7 +80,7 @@ def logprob_error(policy: PolicyBackend, batch: Batch, logprobs: Tensor, tempera
 
 
 def image_effect(policy: PolicyBackend, batch: Batch, logprobs: Tensor) -> dict[str, float]:
-    """``image_effect``: largest difference of ``logprobs`` from the policy's with blank images; empty without images."""
+    """``image_effect``: largest difference of ``logprobs`` from those with blank images; empty without any."""
     if batch.pixels is None:
         return {}
     blank = policy.logprobs(replace(batch, pixels=batch.pixels * 0))
