@@ -23,7 +23,7 @@ class MicroBatch:
     @property
     def tokens(self) -> int:
         """Padded tokens."""
-        return self.batch.input_ids.numel()
+        return int(self.batch.input_ids.numel())
 
     @property
     def steps(self) -> int:
