@@ -42,7 +42,7 @@ def run_clean(
     root = (state_dir or Path(STATE_DIR)).absolute() / "clean"
     kinds = _kinds(backend)
     alarms: list[Alarm] = []
-    with warm_server(python, backend) as variable:
+    with warm_server(LoopContext(python=python, options={"backend": backend})) as variable:
         policy = Policy(launch=launch_for())
         for number, seed in enumerate(seeds):
             level, variant, words = kinds[number % len(kinds)]

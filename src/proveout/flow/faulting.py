@@ -85,7 +85,7 @@ def inject(
     context = LoopContext(python=python, seed=seed, options={"backend": backend})
     root = (state_dir or Path(STATE_DIR)).absolute() / FAULTS
     outcomes = []
-    with warm_server(python, backend) as variable:
+    with warm_server(context) as variable:
         for outcome in run_faults(faults, context, root, variable):
             outcomes.append(outcome)
             told(outcome)

@@ -43,7 +43,7 @@ class MegatronBackend:
         self._folder = start_folder(config, model)
         self._built = build(config, self._folder)
         self._temperature = self._faults.temperature(config.rollout.temperature)
-        self._passes = Passes(self._built, config.megatron, self._temperature)
+        self._passes = Passes(self._built, config.megatron, self._temperature, config.runtime.device)
         self._optimizer = MegatronOptimizer(self._built, config, self._faults)
         self._trained = of_policy.trainable(self._built.model[0].module)
         self._faults.adapter(self._trained.values())
@@ -130,6 +130,7 @@ class MegatronBackend:
 
     def export_errors(self, folder: Path, batch: Batch) -> dict[str, float]:
         """Largest differences in nats between this policy and what was exported, loaded as anyone would."""
+        batch = batch.to("cpu")
         ours = self._passes.logprobs(batch)
         if not ranks.first():
             return {}

@@ -12,6 +12,7 @@ from proveout_bench import ranks
 from proveout_bench.backends.megatron.limits import MODULES, targets_of
 from proveout_bench.config.schema import RunConfig
 from proveout_bench.tokenizer import CharacterTokenizer
+from proveout_cpu.megatron import transformer_engine_is_there
 from proveout_cpu.torch_cuda import on_cpu
 
 START = "start"
@@ -73,7 +74,7 @@ def build(config: RunConfig, folder: Path) -> Built:
 
 
 def _settle(provider: Any, config: RunConfig) -> None:
-    """The layout, and without CUDA the layers and settings that need no GPU kernel."""
+    """The layout, and without CUDA or Transformer Engine the layers and settings that need no kernel of its own."""
     layout = config.megatron
     fields: dict[str, Any] = {
         "tensor_model_parallel_size": layout.tp,
@@ -86,7 +87,7 @@ def _settle(provider: Any, config: RunConfig) -> None:
         "hidden_dropout": 0.0,
         "attention_dropout": 0.0,
     }
-    if config.runtime.device == "cpu":
+    if config.runtime.device == "cpu" or not transformer_engine_is_there():
         from megatron.bridge.models.gpt_provider import local_layer_spec
         from megatron.core.transformer.enums import AttnBackend
 
@@ -101,8 +102,9 @@ def _settle(provider: Any, config: RunConfig) -> None:
             "gradient_accumulation_fusion": False,
             "moe_grouped_gemm": False,
             "moe_permute_fusion": False,
-            "use_cpu_initialization": True,
         }
+    if config.runtime.device == "cpu":
+        fields["use_cpu_initialization"] = True
     for name, value in fields.items():
         if hasattr(provider, name):
             setattr(provider, name, value)

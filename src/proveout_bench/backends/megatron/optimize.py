@@ -121,12 +121,13 @@ def over_ranks(
             experts += measure(name, weight)
     if dist.get_world_size() == 1:
         return dense + experts
+    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
     total = []
     for value, group in (
         (dense, parallel_state.get_model_parallel_group()),
         (experts, parallel_state.get_expert_tensor_model_pipeline_parallel_group()),
     ):
-        one = torch.tensor([value], dtype=torch.float64)
+        one = torch.tensor([value], dtype=torch.float64, device=device)
         dist.all_reduce(one, group=group)
         total.append(float(one))
     return sum(total)
