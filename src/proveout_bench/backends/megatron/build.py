@@ -11,6 +11,7 @@ import torch
 from proveout_bench import ranks
 from proveout_bench.backends.megatron.limits import MODULES, targets_of
 from proveout_bench.config.schema import RunConfig
+from proveout_bench.faults import Faults
 from proveout_bench.tokenizer import CharacterTokenizer
 from proveout_cpu.megatron import transformer_engine_is_there
 from proveout_cpu.torch_cuda import on_cpu
@@ -44,7 +45,7 @@ def start_folder(config: RunConfig, model: Any) -> Path:
     return folder
 
 
-def build(config: RunConfig, folder: Path) -> Built:
+def build(config: RunConfig, folder: Path, faults: Faults) -> Built:
     """Import ``folder`` with the layout of ``config``, float32, wrapped for data parallelism.
 
     The global random state stays as it was.
@@ -56,11 +57,12 @@ def build(config: RunConfig, folder: Path) -> Built:
         bridge = AutoBridge.from_hf_pretrained(str(folder), torch_dtype=torch.float32)
         provider = bridge.to_megatron_provider(load_weights=True)
         _settle(provider, config)
+        faults.provider(provider)
         provider.finalize()
         provider.initialize_model_parallel(seed=config.seed)
         lora = _lora(config) if config.lora.rank else None
         if lora is not None:
-            provider.register_pre_wrap_hook(lambda chunks: lora(chunks, training=True))
+            provider.register_pre_wrap_hook(lambda chunks: faults.bound(lora(chunks, training=True)))
         model = provider.provide_distributed_model(
             use_cpu_initialization=config.runtime.device == "cpu",
             wrap_with_ddp=True,

@@ -62,7 +62,7 @@ def changes(built: Built, scale: float) -> dict[str, Tensor]:
 
 
 def _on_cpu(built: Built) -> bool:
-    return next(built.model[0].parameters()).device.type == "cpu"
+    return bool(next(built.model[0].parameters()).device.type == "cpu")
 
 
 def _split(name: str) -> tuple[str, str]:
