@@ -71,7 +71,8 @@ def _received(end: socket.socket) -> bytes | None:
 def serve(path: str, backend: str = "hf") -> None:
     """Serve ``path`` until standard input ends or SIGTERM; a run whose caller is gone is killed with its children.
 
-    Who asks before everything is imported waits.
+    Who asks before everything is imported waits. Where standard input ends, whoever started this is gone: runs that go
+    on come to their own end first.
     """
     ours = {"python": sys.executable, "env": dict(os.environ), "backend": backend}
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -81,12 +82,14 @@ def serve(path: str, backend: str = "hf") -> None:
     signal.signal(signal.SIGTERM, _leave)
     print(READY, flush=True)
     runs: dict[socket.socket, tuple[int, int]] = {}
+    entries: list[Any] = [0, listener]
     try:
-        while True:
-            waited: list[Any] = [0, listener, *runs, *(handle for _, handle in runs.values())]
+        while entries or runs:
+            waited = [*entries, *runs, *(handle for _, handle in runs.values())]
             ready, _, _ = select.select(waited, [], [])
             if 0 in ready:
-                return
+                entries = []
+                continue
             if listener in ready:
                 caller, _ = listener.accept()
                 pid = _start(caller, listener, runs, ours)

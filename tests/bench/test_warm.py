@@ -92,3 +92,28 @@ def test_a_server_that_ends_during_the_run_leaves_no_status_of_the_run(
     assert warm.delegate(path) == warm.GONE
     os.waitpid(child, 0)
     assert "has ended" in capsys.readouterr().err
+
+
+def test_a_run_whose_server_loses_its_owner_comes_to_its_own_end(tmp_path: Path) -> None:
+    path = str(tmp_path / "socket")
+    with subprocess.Popen(
+        [sys.executable, "-m", "proveout_bench.warm", path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdout.readline()
+        with subprocess.Popen(
+            [sys.executable, "-m", "proveout_bench", *GRPO, f"output_dir={tmp_path}/run"],
+            env={**os.environ, warm.VARIABLE: path},
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as going:
+            assert going.stdout is not None
+            assert "Warm start" in going.stdout.readline()
+            server.stdin.close()
+            assert "Max number of steps has been reached" in going.stdout.read()
+        assert going.returncode == 0
+        assert server.wait(30) == 0
