@@ -43,7 +43,12 @@ def build_tiny(shape: TinyModel, tokenizer: Tokenizer, seed: int) -> torch.nn.Mo
     }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model: Any = _mixture(shape, common) if shape.experts else Qwen2ForCausalLM(Qwen2Config(**common))
+        if shape.experts:
+            model: Any = _mixture(shape, common)
+        elif shape.family == "qwen2":
+            model = Qwen2ForCausalLM(Qwen2Config(**common))
+        else:
+            model = _of_family(shape, common)
         _spread(model, shape.init_std)
     return model.eval()
 
@@ -60,6 +65,13 @@ def _mixture(shape: TinyModel, common: dict[str, Any]) -> Any:
         decoder_sparse_step=1,
     )
     return Qwen3MoeForCausalLM(settings)
+
+
+def _of_family(shape: TinyModel, common: dict[str, Any]) -> Any:
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    settings = AutoConfig.for_model(shape.family, **common, head_dim=shape.hidden_size // shape.heads)
+    return AutoModelForCausalLM.from_config(settings)
 
 
 def _spread(model: torch.nn.Module, std: float) -> None:

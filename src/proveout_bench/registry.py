@@ -31,6 +31,8 @@ STARTERS = {
     "megatron": "proveout_bench.backends.megatron.launch:start",
 }
 """How a backend starts a run, where it needs more than one process or imports of its own before."""
+WARM_IMPORTS = {"megatron": "proveout_bench.backends.megatron.meeting:import_megatron"}
+"""What a backend imports when it starts a run, for a process that imports it ahead of many."""
 BY_POLICY = "policy"
 ENGINES = {
     "inprocess": "proveout_bench.generation.inprocess:build",

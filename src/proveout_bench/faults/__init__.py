@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from proveout_bench.config.schema import Fault, Loss
 
@@ -44,6 +44,20 @@ class Faults:
         from proveout_bench.faults.model import spoiled
 
         return spoiled(self._config.inject, model)
+
+    def provider(self, provider: Any) -> None:
+        """The Bridge's provider once it is settled, where the policy is a Megatron model."""
+        from proveout_bench.faults.megatron import spoil_provider
+
+        spoil_provider(self._config.inject, provider)
+
+    def bound(self, chunks: Any) -> Any:
+        """A Megatron model with its adapters; ``lora-binds-nothing`` takes their effect away."""
+        from proveout_bench.faults.megatron import unbind
+
+        if self.named("lora-binds-nothing"):
+            unbind(chunks)
+        return chunks
 
     def sampling(self) -> Sampling:
         """The hooks of a sampler."""
