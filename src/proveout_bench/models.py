@@ -47,8 +47,12 @@ def build_tiny(shape: TinyModel, tokenizer: Tokenizer, seed: int) -> torch.nn.Mo
         model: Any
         if shape.image_size:
             model = vision.build(shape, common, len(tokenizer) - 1)
+        elif shape.experts:
+            model = _mixture(shape, common)
+        elif shape.family == "qwen2":
+            model = Qwen2ForCausalLM(Qwen2Config(**common))
         else:
-            model = _mixture(shape, common) if shape.experts else Qwen2ForCausalLM(Qwen2Config(**common))
+            model = _of_family(shape, common)
         _spread(model, shape.init_std)
     return model.eval()
 
@@ -65,6 +69,13 @@ def _mixture(shape: TinyModel, common: dict[str, Any]) -> Any:
         decoder_sparse_step=1,
     )
     return Qwen3MoeForCausalLM(settings)
+
+
+def _of_family(shape: TinyModel, common: dict[str, Any]) -> Any:
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    settings = AutoConfig.for_model(shape.family, **common, head_dim=shape.hidden_size // shape.heads)
+    return AutoModelForCausalLM.from_config(settings)
 
 
 def _spread(model: torch.nn.Module, std: float) -> None:

@@ -105,6 +105,10 @@ def _check_shape(tiny: TinyModel) -> None:
             f"tiny.hidden_size={tiny.hidden_size} must be a multiple of tiny.heads={tiny.heads}, "
             "with an even size of each head"
         )
+    if tiny.experts and tiny.family != "qwen2":
+        raise ConfigError(
+            f"tiny.family={tiny.family} with tiny.experts: the mixture of experts is Qwen3's alone"
+        )
     if tiny.heads % tiny.kv_heads:
         raise ConfigError(f"tiny.heads={tiny.heads} must be a multiple of tiny.kv_heads={tiny.kv_heads}")
 

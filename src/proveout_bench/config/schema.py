@@ -16,12 +16,13 @@ Fraction = Annotated[float, Meta(ge=0, lt=1)]
 
 @dataclass(frozen=True, kw_only=True)
 class TinyModel:
-    """Shape of the model that is built when ``model`` is empty: Qwen2-style, Qwen3-MoE-style with ``experts``.
+    """Shape of the model that is built when ``model`` is empty: of this ``family``, Qwen3-MoE-style with ``experts``.
 
     Unused tokens fill its vocabulary up to a multiple of ``vocab_multiple``, as tensor parallelism may need. With an
     ``image_size`` (pixels a side, a multiple of 8) it is a LLaVA-style model: a CLIP vision tower before the Qwen2.
     """
 
+    family: Literal["qwen2", "qwen3", "llama", "mistral", "gemma"] = "qwen2"
     hidden_size: Count = 64
     intermediate_size: Count = 192
     layers: Count = 2

@@ -65,6 +65,8 @@ class Overlay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What another backend changes; see ``megatron.yaml`` for the fields."""
 
     limitations: tuple[str, ...]
+    on_gpu: tuple[str, ...]
+    without_fused: tuple[str, ...]
     changes: dict[str, dict[str, Any]]
     steps: tuple[Row, ...]
     shared: tuple[Any, ...] = ()
