@@ -46,6 +46,20 @@ class Faults:
 
         return spoiled(self._config.inject, model)
 
+    def provider(self, provider: Any) -> None:
+        """The Bridge's provider once it is settled, where the policy is a Megatron model."""
+        from proveout_bench.faults.megatron import spoil_provider
+
+        spoil_provider(self._config.inject, provider)
+
+    def bound(self, chunks: Any) -> Any:
+        """A Megatron model with its adapters; ``lora-binds-nothing`` takes their effect away."""
+        from proveout_bench.faults.megatron import unbind
+
+        if self.named("lora-binds-nothing"):
+            unbind(chunks)
+        return chunks
+
     def pixels(self, pixels: Tensor) -> Tensor:
         """Images float32 [B, 3, H, W] as the processor gives them; ``vision-image-dropped`` makes them blank."""
         return pixels * 0 if self.named("vision-image-dropped") else pixels
@@ -69,20 +83,6 @@ class Faults:
     def microbatches(self, parts: list[MicroBatch]) -> list[MicroBatch]:
         """The micro batches of a backward pass; ``loss-microbatch-lost`` leaves the last out."""
         return parts[:-1] if self.named("loss-microbatch-lost") else parts
-
-    def provider(self, provider: Any) -> None:
-        """The Bridge's provider once it is settled, where the policy is a Megatron model."""
-        from proveout_bench.faults.megatron import spoil_provider
-
-        spoil_provider(self._config.inject, provider)
-
-    def bound(self, chunks: Any) -> Any:
-        """A Megatron model with its adapters; ``lora-binds-nothing`` takes their effect away."""
-        from proveout_bench.faults.megatron import unbind
-
-        if self.named("lora-binds-nothing"):
-            unbind(chunks)
-        return chunks
 
     def sampling(self) -> Sampling:
         """The hooks of a sampler."""
