@@ -36,7 +36,9 @@ class Sharded:
 
         try:
             with torch.no_grad(), on_cpu():
-                state = dist_checkpointing.load(self._described(loading=True), str(folder))
+                asked = self._described(loading=True)
+                asked.pop(MODEL if leave_out == "policy" else leave_out, None)
+                state = dist_checkpointing.load(asked, str(folder))
                 if leave_out != "policy":
                     self._model.load_state_dict(state[MODEL], strict=self._strict)
                 if leave_out != OPTIMIZER:
