@@ -9,6 +9,7 @@ import torch
 from transformers.models.qwen2.configuration_qwen2 import Qwen2Config
 from transformers.models.qwen2.modeling_qwen2 import Qwen2ForCausalLM
 
+from proveout_bench import vision
 from proveout_bench.config.schema import InitModelConfig, RunConfig, TinyModel
 from proveout_bench.errors import ConfigError
 from proveout_bench.tokenizer import CharacterTokenizer, CheckpointTokenizer, Tokenizer
@@ -21,7 +22,7 @@ def load(config: RunConfig) -> tuple[torch.nn.Module, Tokenizer]:
     """
     if config.model:
         return _load_checkpoint(config.model)
-    tokenizer = CharacterTokenizer()
+    tokenizer = CharacterTokenizer((vision.IMAGE,) if config.tiny.image_size else ())
     return build_tiny(config.tiny, tokenizer, config.seed), tokenizer
 
 
@@ -43,8 +44,11 @@ def build_tiny(shape: TinyModel, tokenizer: Tokenizer, seed: int) -> torch.nn.Mo
     }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        if shape.experts:
-            model: Any = _mixture(shape, common)
+        model: Any
+        if shape.image_size:
+            model = vision.build(shape, common, len(tokenizer) - 1)
+        elif shape.experts:
+            model = _mixture(shape, common)
         elif shape.family == "qwen2":
             model = Qwen2ForCausalLM(Qwen2Config(**common))
         else:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from proveout_bench.checkpoint.find import check_resume
+from proveout_bench.config import features
 from proveout_bench.config.model_dir import check_model_dir
 from proveout_bench.config.overrides import apply
 from proveout_bench.config.schema import GrpoConfig, InitModelConfig, RunConfig, SftConfig, TinyModel
@@ -39,6 +40,7 @@ def resolve(words: Iterable[str], algorithm: str = "grpo") -> Any:
                 f"key {key!r}: {name!r} is unknown; nearest valid value: {nearest_name(name, known)}"
             )
     _check_combination(config)
+    features.check(config)
     _check_output_dir(config)
     _check_export(config.export)
     check_resume(config)
