@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib._bootstrap_external as loaders
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 VARIABLE = "PROVEOUT_CPU_BYTECODE"
@@ -19,11 +20,11 @@ def keep_elsewhere() -> None:
     place, plain = os.environ.get(VARIABLE, ""), loaders.cache_from_source
     if not place or getattr(plain, "place", None) == place:
         return
-    installed = tuple({os.path.join(prefix, "") for prefix in (sys.prefix, sys.base_prefix)})
+    installed = tuple(f"{prefix}{os.sep}" for prefix in {sys.prefix, sys.base_prefix})
 
     def cache_from_source(path: Any, *args: Any, **named: Any) -> str:
         kept = str(plain(path, *args, **named))
-        absolute = os.path.abspath(kept)
+        absolute = str(Path(kept).absolute())
         return kept if absolute.startswith(installed) else place + absolute
 
     cache_from_source.place = place  # type: ignore[attr-defined]

@@ -106,7 +106,13 @@ class Ray(ModuleType):
     def __init__(self, late: int = 0) -> None:
         super().__init__("ray")
         self.calls: list[dict[str, Any]] = []
-        self._private = SimpleNamespace(services=SimpleNamespace(get_node=self._get_node(late)))
+        services = SimpleNamespace(get_node=self._get_node(late), start_monitor=lambda: self.calls.clear())
+
+        class Node:
+            def start_monitor(self) -> None:
+                services.start_monitor()
+
+        self._private = SimpleNamespace(services=services, node=SimpleNamespace(Node=Node))
 
     def _get_node(self, late: int) -> Any:
         global_state = SimpleNamespace(get_node=lambda node_id: {"id": node_id})

@@ -10,7 +10,7 @@ from types import ModuleType
 
 from proveout_cpu import bytecode, megatron, megatron_local, python311
 from proveout_cpu.after_import import after_import
-from proveout_cpu.nemo_rl import cluster, devices, megatron_generation, policy, replaced
+from proveout_cpu.nemo_rl import cluster, devices, megatron_generation, policy, replaced, workers
 from proveout_cpu.repair import Repair, run
 
 NAME = "cpu-nemo-rl"
@@ -18,6 +18,7 @@ VARIABLE = "PROVEOUT_PLATFORM"
 REPAIRS: tuple[Repair, ...] = (
     *megatron_local.REPAIRS,
     *cluster.REPAIRS,
+    *workers.REPAIRS,
     *devices.REPAIRS,
     *policy.REPAIRS,
     *megatron_generation.REPAIRS,

@@ -21,6 +21,7 @@ START_SECONDS, PAUSE = 300.0, 1.0
 def logical_gpus(module: Any) -> None:
     """A local cluster gets GPUs that are numbers only; a cluster of somebody else's is never joined."""
     start, services = expect(module, "init"), expect(module, "_private.services")
+    expect(module, "_private.node.Node.start_monitor", "services.start_monitor", parameters=("self",))
     expect(services, "get_node", "global_state.get_node", parameters=("gcs_address", "node_id"))
 
     def init(*args: Any, **named: Any) -> Any:
@@ -39,6 +40,7 @@ def logical_gpus(module: Any) -> None:
         named["include_dashboard"] = False
         if place := os.environ.get("PROVEOUT_CPU_RAY_DIR"):
             named["_temp_dir"] = place
+        module._private.node.Node.start_monitor = lambda _: None  # it scales clusters
         with _patience(services):
             started = start(*args, **named)
         # nemo_rl/utils/memory_tracker.py asks Ray by the address, and would find another cluster of this host

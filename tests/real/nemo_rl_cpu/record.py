@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.real.nemo_rl_cpu import prepare
 
 from proveout.stacks.place import Place, root
+from tests.real.nemo_rl_cpu import prepare
 
 HERE = Path(__file__).parent
 DATA = HERE / "data"
@@ -50,7 +50,10 @@ def main() -> int:
         if not asked.ids or case["id"] in asked.ids:
             work = asked.work.absolute() / case["id"]
             made = prepare.Case(
-                work=work, records=work.parent, nemo_rl=asked.nemo_rl.absolute(), bridge=asked.bridge.absolute()
+                work=work,
+                records=work.parent,
+                nemo_rl=asked.nemo_rl.absolute(),
+                bridge=asked.bridge.absolute(),
             )
             if not asked.keep_only:
                 run(case, made, asked.python)
@@ -72,7 +75,17 @@ def run(case: dict[str, Any], made: prepare.Case, python: str) -> None:
     before = getattr(prepare, case["prepare"])(made) if "prepare" in case else None
     with before or contextlib.nullcontext():
         words = [_fill(word, made.fields) for word in case.get("words", ())]
-        command = [sys.executable, "-m", "proveout", "run", "--loop", "nemo-rl", "--platform", "cpu", "--json"]
+        command = [
+            sys.executable,
+            "-m",
+            "proveout",
+            "run",
+            "--loop",
+            "nemo-rl",
+            "--platform",
+            "cpu",
+            "--json",
+        ]
         command += ["--nemo-rl", str(made.nemo_rl), "--bridge", str(made.bridge), "--whole"]
         command += ["--set", f"nemo-rl:python={python}", "--level", case["level"]]
         command += ["--state-dir", str(work / "state"), "--", *words]
@@ -101,7 +114,9 @@ def keep(case: dict[str, Any], made: prepare.Case, python: str) -> str:
     def clean(text: str) -> str:
         return scrub(text, made, python)
 
-    lines = [line[:LONGEST_LINE] for line in clean((last / "run.log").read_text(errors="replace")).splitlines()]
+    lines = [
+        line[:LONGEST_LINE] for line in clean((last / "run.log").read_text(errors="replace")).splitlines()
+    ]
     _pack(DATA / f"{case['id']}.log.gz", "\n".join([*lines, ""]).encode())
     events = [*last.glob("logs/**/events.out.tfevents.*"), *last.glob("kept/**/events.out.tfevents.*")]
     whole = b"".join(file.read_bytes() for file in sorted(events, key=lambda file: file.stat().st_mtime))
