@@ -106,7 +106,7 @@ class Ray(ModuleType):
     def __init__(self, late: int = 0) -> None:
         super().__init__("ray")
         self.calls: list[dict[str, Any]] = []
-        services = SimpleNamespace(get_node=self._get_node(late), start_monitor=lambda: self.calls.clear())
+        services = SimpleNamespace(get_node=self._get_node(late), start_monitor=self.calls.clear)
 
         class Node:
             def start_monitor(self) -> None:

@@ -31,7 +31,7 @@ from tests.real.nemo_rl_cpu import prepare
 
 HERE = Path(__file__).parent
 DATA = HERE / "data"
-LONGEST_LINE = 2000
+LONGEST_LINE = 40_000
 FRAME = struct.Struct("<QI")
 """Length of a record and its checksum; the record and another checksum follow (TFRecord)."""
 
