@@ -19,7 +19,7 @@ from proveout.domain.loop import LoopContext
 from proveout.domain.step import ATTEMPT_DIR, LevelRequest, Step
 from proveout.domain.verdict import Verdict
 from proveout.flow.attempt import conclude
-from tests.loops.conftest import full_trees as full_trees  # a fixture, used by name
+from tests.loops.conftest import full_trees  # noqa: F401 - a fixture, used by name
 
 HERE = Path(__file__).parent / "nemo_rl_cpu"
 CASES = {case["id"]: case for case in yaml.safe_load((HERE / "cases.yaml").read_text())}
@@ -38,7 +38,7 @@ def step_of(case: dict[str, Any], trees: dict[str, str]) -> Step:
 
 
 @pytest.fixture
-def judged(tmp_path: Path, full_trees: dict[str, str]) -> Any:
+def judged(tmp_path: Path, full_trees: dict[str, str]) -> Any:  # noqa: F811
     def judge(name: str) -> AttemptResult:
         kept = json.loads((HERE / "data" / f"{name}.json").read_text())
         files = AttemptLayout(tmp_path / "attempts" / "01-nemo-rl")
