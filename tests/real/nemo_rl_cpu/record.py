@@ -158,6 +158,7 @@ def scrub(text: str, made: prepare.Case, python: str) -> str:
     for place, name in sorted(places.items(), key=lambda item: -len(str(item[0]))):
         text = text.replace(str(place.resolve()), name).replace(str(place), name)
     text = re.sub(r"/tmp/proveout-\w+", "/short", text).replace(socket.gethostname(), "node")
+    text = text.replace("/tmp/", "/temporary/")
     return re.sub(
         r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?!\.)", lambda m: m[0] if m[0].startswith("127.") else "10.0.0.1", text
     )
