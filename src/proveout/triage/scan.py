@@ -88,10 +88,10 @@ class Scanner:
         """What is needed to leave out repetitions; built for large logs only."""
         return Searches(self._patterns, self.match)
 
-    def hits(self, raw: bytes, ids: list[int]) -> list[tuple[int, int]]:
-        """Which of ``ids`` match this one line, each with the byte at which it does."""
+    def hits(self, raw: bytes) -> list[tuple[int, int]]:
+        """What matches this one line, each with the byte at which it does."""
         found = []
-        for index in ids:
+        for index in self.match(raw) or ():
             if index == self._header:
                 at = raw.find(HEADER.encode())
             elif index == self._exception:
@@ -167,12 +167,12 @@ class _Pass:
                 if ids or assembler.busy:
                     number += data.count(b"\n", counted, start)
                     counted = start
-                    self._lines(block, start, data[start:end], number, ids)
+                    self._lines(block, start, data[start:end], number, bool(ids))
 
-    def _lines(self, block: Block, start: int, chunk: bytes, number: int, ids: list[int]) -> None:
+    def _lines(self, block: Block, start: int, chunk: bytes, number: int, hit: bool) -> None:
         at = start
         for raw in chunk.split(b"\n"):
-            found = self.scanner.hits(raw, ids) if ids and raw else []
+            found = self.scanner.hits(raw) if hit and raw else []
             if found or (raw and self.assembler.busy):
                 line = parse(segment(raw, found[0][1] if found else 0)[:LONGEST_PIECE], number)
                 trace = self.assembler.feed(line)
