@@ -36,3 +36,23 @@ def test_the_hits_are_those_of_a_look_at_every_line(tmp_path_factory, gap, data)
     log.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
     found = {(e.rule.id, e.line.number) for e in SCANNER.scan(log).events if e.rule}
     assert found == one_by_one(lines)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["a" * 1_000_000, "[" * 500_000 + "]" * 500_000, "Error" * 200_000, "CUDA out of " * 80_000],
+    ids=["one character", "nested", "words", "beginnings"],
+)
+def test_hostile_lines_end_soon(tmp_path, monkeypatch, line):
+    searched = []
+
+    def counted(piece):
+        searched.append(len(piece))
+        return match(piece)
+
+    match = SCANNER.match
+    monkeypatch.setattr(SCANNER, "match", counted)
+    log = tmp_path / "run.log"
+    log.write_text(f"{line}\n" * 3)
+    SCANNER.scan(log)
+    assert 0 < sum(searched) < 8 * log.stat().st_size
