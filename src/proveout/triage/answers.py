@@ -264,9 +264,9 @@ class Answers:
         )
 
     def _unknown(self, best: Candidate | None, exit_: ExitRecord | None) -> TriageResult:
-        for died in self.found.wrappers if best is None else ():
-            if died.rule is not None and died.rule.boundary is not Boundary.UNKNOWN:
-                return self._blamed(died, died.rule.boundary)
+        blamed = self._names_a_part() if best is None else None
+        if blamed is not None and blamed.rule is not None:
+            return self._blamed(blamed, blamed.rule.boundary)
         subkind, why, remedy = self._undecided(best, exit_)
         event = best.event if best else (self.found.wrappers[0] if self.found.wrappers else None)
         return TriageResult(
@@ -280,6 +280,15 @@ class Answers:
             remedy=remedy,
             undecided_because=why,
         )
+
+    def _names_a_part(self) -> Event | None:
+        """The wrapper that tells which part died; one that only waited in vain counts where nothing died before."""
+        ordered = sorted(self.found.wrappers, key=lambda e: (e.file, e.order))
+        for position, event in enumerate(ordered):
+            boundary = event.rule.boundary if event.rule is not None else Boundary.UNKNOWN
+            if boundary is not Boundary.UNKNOWN and (boundary is not Boundary.HANG or position == 0):
+                return event
+        return None
 
     def _undecided(self, best: Candidate | None, exit_: ExitRecord | None) -> tuple[str, str, str]:
         """Sub-kind, why nothing decides, and what would."""
