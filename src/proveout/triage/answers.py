@@ -18,6 +18,7 @@ from proveout.triage.catalog import STAGES, Rule, load
 from proveout.triage.decide import Candidate, Ending, Sorted, is_exception
 from proveout.triage.hang import Hang
 from proveout.triage.scan import Event, LogScan
+from proveout.triage.stages import last_mark
 
 _UNFINISHED = {
     End.TIMED_OUT: "the launcher stopped it at its time limit; nothing in the log says why it took so long",
@@ -64,7 +65,7 @@ _FRAME_STAGES = (
 )
 
 
-_WORK = frozenset({"rollout", "logprob", "train_step"})
+_WORK = ("rollout", "logprob", "train_step")
 
 
 class Answers:
@@ -208,8 +209,11 @@ class Answers:
 
     def _only_resumed(self) -> bool:
         """Whether it took up a checkpoint and printed neither a step nor a rollout of its own."""
-        reached = self.scans[0].tracker.reached
-        return "resume" in reached and self.end.last_progress < 0 and not reached & _WORK
+        tail, begins = self.scans[0].tail, self.scans[0].tail_offset
+        resumed = last_mark("resume", tail)
+        if resumed < 0 or begins + resumed < self.end.last_progress:
+            return False
+        return all(last_mark(stage, tail[resumed:]) < 0 for stage in _WORK)
 
     def _resumed_past_end(self) -> TriageResult:
         said = self.incomplete("it resumed from a checkpoint and printed no step of its own")
