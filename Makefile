@@ -32,7 +32,7 @@ lint: $(VENV)/.ready
 
 # Kept in the user's cache (PROVEOUT_STACKS is another place); what is there already costs seconds.
 stacks: $(VENV)/.ready
-	for stack in $(STACKS); do $(BIN)/proveout stack install $$stack || exit; done
+	printf '%s\n' $(STACKS) | xargs -P 2 -n 1 $(BIN)/proveout stack install
 
 test-stacks: stacks
 	PROVEOUT_TEST_STACKS=1 $(BIN)/python -m pytest -m stack

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 os.environ["PROVEOUT_RULES"] = os.devnull
 
@@ -114,8 +115,30 @@ def faults() -> Iterator[str]:
         "seed each, in turn over all steps of all levels and the settings that faults need besides) raised a finding "
         "above notice."
     )
-    order = {fault.group: number for number, fault in reversed(list(enumerate(catalogue())))}
-    rows = sorted(catalogue(), key=lambda fault: order[fault.group])
+    yield from _fault_tables(catalogue(), known)
+    other = HERE / "faults-megatron.json"
+    if other.exists():
+        yield from _on_megatron(json.loads(other.read_text(encoding="utf-8")))
+
+
+def _on_megatron(measured: dict[str, Any]) -> Iterator[str]:
+    from proveout.loops.bench.faults import catalogue
+
+    yield "\n# The same faults with backend megatron\n"
+    yield (
+        "The policy is a Megatron model that the Bridge imported. Faults of a mapping spoil the checkpoint that it "
+        "imports, those of configuration the provider. Measured: "
+        f"{measured['caught']} of {measured['visible']} visible faults caught, {measured['right_boundary']} with the "
+        f"expected boundary; the functional tests' own checks catch {measured['functional_checks_catch']}."
+    )
+    known = {row["fault"]: row for row in measured["faults"]}
+    yield from _fault_tables([fault.with_backend("megatron") for fault in catalogue()], known)
+
+
+def _fault_tables(faults: Iterable[Any], known: dict[str, Any]) -> Iterator[str]:
+    faults = list(faults)
+    order = {fault.group: number for number, fault in reversed(list(enumerate(faults)))}
+    rows = sorted(faults, key=lambda fault: order[fault.group])
     for group, found in groupby(rows, key=lambda fault: fault.group):
         yield f"\n## {group.capitalize()}\n"
         yield "| Fault | What is wrong | Source | Level | Verdict | Boundary | Found by, at step | Functional checks |"
@@ -127,6 +150,7 @@ def faults() -> Iterator[str]:
                 f", {step}" if step is not None else ""
             )
             caught = row.get("verdict", "not run")
+            absent = f"not for this backend: {fault.not_for}" if fault.not_for else ""
             cells = (
                 f"`{fault.id}`",
                 cell(fault.what),
@@ -134,8 +158,10 @@ def faults() -> Iterator[str]:
                 f"{fault.level} {fault.step}",
                 caught,
                 row.get("boundary") or "",
-                by or cell(fault.invisible and f"not visible: {fault.invisible}"),
-                {True: "fail", False: "pass"}.get(row.get("functional_checks_catch"), ""),
+                by or cell(absent or (fault.invisible and f"not visible: {fault.invisible}")),
+                ""
+                if fault.not_for
+                else {True: "fail", False: "pass"}.get(row.get("functional_checks_catch"), ""),
             )
             yield "| " + " | ".join(cells) + " |"
 

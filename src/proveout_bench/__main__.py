@@ -6,8 +6,9 @@ import sys
 from proveout_bench import warm
 
 if __name__ == "__main__":
-    if warm.VARIABLE in os.environ:
-        sys.exit(warm.delegate(os.environ[warm.VARIABLE]))
+    status = warm.delegate(os.environ[warm.VARIABLE]) if warm.VARIABLE in os.environ else None
+    if status is not None:
+        sys.exit(status)
     from proveout_bench.cli import main
 
     main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,13 +15,16 @@ class Batch:
 
     ``input_ids`` int64 [B, P + T]; ``prompt_mask`` bool [B, P], True on real prompt tokens;
     ``response_mask`` float32 [B, T], 1 on the generated tokens up to and with the end token;
-    ``generation_logprobs`` float32 [B, T] in nats, at the sampling temperature, as the generator saw them.
+    ``generation_logprobs`` float32 [B, T] in nats, at the sampling temperature, as the generator saw them;
+    ``pixels`` float32 [B, 3, H, W], the image of each prompt, or None. Between the answers of a response of several
+    turns stand the environment's tokens, with 0 in the mask.
     """
 
     input_ids: Tensor
     prompt_mask: Tensor
     response_mask: Tensor
     generation_logprobs: Tensor
+    pixels: Tensor | None = None
 
     @property
     def prompt_length(self) -> int:
@@ -33,11 +37,14 @@ class Batch:
 
     def rows(self, index: Tensor) -> Batch:
         """The sequences at ``index`` (int64 [b])."""
-        return Batch(**{item.name: getattr(self, item.name)[index] for item in fields(self)})
+        return Batch(*(None if part is None else part[index] for part in self._tensors()))
 
     def to(self, device: str) -> Batch:
         """The same on ``device``."""
-        return Batch(**{item.name: getattr(self, item.name).to(device) for item in fields(self)})
+        return Batch(*(None if part is None else part.to(device) for part in self._tensors()))
+
+    def _tensors(self) -> list[Any]:
+        return [getattr(self, item.name) for item in fields(self)]
 
 
 def pad_left(sequences: list[list[int]], pad_id: int) -> tuple[Tensor, Tensor]:

@@ -23,6 +23,7 @@ def response_logprobs(model: torch.nn.Module, batch: Batch, temperature: float) 
         use_cache=False,
         logits_to_keep=steps + 1,
         **padding_arguments(batch.prompt_mask, steps),
+        **image_arguments(batch.pixels),
     )
     return token_logprobs(outputs.logits[:, :-1], batch.responses(), temperature)
 
@@ -32,6 +33,11 @@ def token_logprobs(logits: Tensor, tokens: Tensor, temperature: float) -> Tensor
     scaled = logits.float() / temperature
     chosen = scaled.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
     return chosen - scaled.logsumexp(dim=-1)
+
+
+def image_arguments(pixels: Tensor | None) -> dict[str, Tensor]:
+    """What a vision-language model needs besides; empty without images."""
+    return {} if pixels is None else {"pixel_values": pixels}
 
 
 def padding_arguments(prompt_mask: Tensor, steps: int) -> dict[str, Tensor]:

@@ -9,6 +9,7 @@ import torch
 from transformers.models.qwen2.configuration_qwen2 import Qwen2Config
 from transformers.models.qwen2.modeling_qwen2 import Qwen2ForCausalLM
 
+from proveout_bench import vision
 from proveout_bench.config.schema import InitModelConfig, RunConfig, TinyModel
 from proveout_bench.errors import ConfigError
 from proveout_bench.tokenizer import CharacterTokenizer, CheckpointTokenizer, Tokenizer
@@ -21,7 +22,7 @@ def load(config: RunConfig) -> tuple[torch.nn.Module, Tokenizer]:
     """
     if config.model:
         return _load_checkpoint(config.model)
-    tokenizer = CharacterTokenizer()
+    tokenizer = CharacterTokenizer((vision.IMAGE,) if config.tiny.image_size else ())
     return build_tiny(config.tiny, tokenizer, config.seed), tokenizer
 
 
@@ -43,7 +44,15 @@ def build_tiny(shape: TinyModel, tokenizer: Tokenizer, seed: int) -> torch.nn.Mo
     }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model: Any = _mixture(shape, common) if shape.experts else Qwen2ForCausalLM(Qwen2Config(**common))
+        model: Any
+        if shape.image_size:
+            model = vision.build(shape, common, len(tokenizer) - 1)
+        elif shape.experts:
+            model = _mixture(shape, common)
+        elif shape.family == "qwen2":
+            model = Qwen2ForCausalLM(Qwen2Config(**common))
+        else:
+            model = _of_family(shape, common)
         _spread(model, shape.init_std)
     return model.eval()
 
@@ -60,6 +69,13 @@ def _mixture(shape: TinyModel, common: dict[str, Any]) -> Any:
         decoder_sparse_step=1,
     )
     return Qwen3MoeForCausalLM(settings)
+
+
+def _of_family(shape: TinyModel, common: dict[str, Any]) -> Any:
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    settings = AutoConfig.for_model(shape.family, **common, head_dim=shape.hidden_size // shape.heads)
+    return AutoModelForCausalLM.from_config(settings)
 
 
 def _spread(model: torch.nn.Module, std: float) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from proveout_bench import console, models
 from proveout_bench.config.schema import RunConfig
+from proveout_bench.forward import image_arguments
 
 ROWS, LENGTH, SEED = 4, 24, 20
 SHOWN = 8
@@ -23,7 +24,7 @@ SUSPECT = 1e-4
 class Comparable(Protocol):
     """What can be compared with a Hugging Face model."""
 
-    def logits(self, ids: Tensor) -> Tensor:
+    def logits(self, ids: Tensor, pixels: Tensor | None = None) -> Tensor:
         """Float32 [B, S, V] on the CPU."""
         ...
 
@@ -79,11 +80,12 @@ def differing(original: torch.nn.Module, weights: Iterable[tuple[str, Tensor]]) 
         yield f"{name}: not in the original"
 
 
-def logits_of(model: Any, ids: Tensor) -> Tensor:
+def logits_of(model: Any, ids: Tensor, pixels: Tensor | None = None) -> Tensor:
     """Logits of a Hugging Face model, float32 [B, S, V] on the CPU."""
     device = next(model.parameters()).device
     with torch.no_grad():
-        logits: Tensor = model(input_ids=ids.to(device), use_cache=False).logits
+        images = image_arguments(None if pixels is None else pixels.to(device))
+        logits: Tensor = model(input_ids=ids.to(device), use_cache=False, **images).logits
     return logits.float().cpu()
 
 
@@ -93,13 +95,24 @@ def probe(vocabulary: int) -> Tensor:
     return torch.randint(0, vocabulary, (ROWS, LENGTH), generator=draw)
 
 
+def _with_images(ids: Tensor, config: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The sequences begin with an image each, of always the same noise."""
+    side, image = config.vision_config.image_size, config.image_token_id
+    draw = torch.Generator().manual_seed(SEED)
+    places = torch.full((len(ids), config.image_seq_length), image)
+    text = ids.masked_fill(ids == image, 0)
+    return torch.cat([places, text], dim=1), (torch.randn(len(ids), 3, side, side, generator=draw),)
+
+
 def _vocabulary(model: Any) -> int:
     return int(model.config.get_text_config().vocab_size)
 
 
 def _compare(when: str, original: Any, policy: Comparable) -> dict[str, float]:
-    ids = probe(_vocabulary(original))
-    theirs, ours = logits_of(original, ids), policy.logits(ids)
+    ids, images = probe(_vocabulary(original)), ()
+    if hasattr(original.config, "vision_config"):
+        ids, images = _with_images(ids, original.config)
+    theirs, ours = logits_of(original, ids, *images), policy.logits(ids, *images)
     difference, scale = float((ours - theirs).abs().max()), float(theirs.abs().max())
     print(console.PARITY.format(when=when, difference=difference, scale=scale), flush=True)
     return {f"{when}_max_logit_diff": difference, f"{when}_logit_scale": scale}

@@ -31,6 +31,10 @@ STARTERS = {
     "megatron": "proveout_bench.backends.megatron.launch:start",
 }
 """How a backend starts a run, where it needs more than one process or imports of its own before."""
+WARM_IMPORTS = {"megatron": "proveout_bench.backends.megatron.meeting:import_megatron"}
+"""What a backend imports when it starts a run, for a process that imports it ahead of many."""
+MEETINGS = {"hf": "proveout_bench.backends.group:join"}
+"""How the ranks of a backend find each other, where the backend itself does not see to it."""
 BY_POLICY = "policy"
 ENGINES = {
     "inprocess": "proveout_bench.generation.inprocess:build",
@@ -42,6 +46,12 @@ FORKED = ("process",)
 TASKS = {
     "digits": "proveout_bench.tasks.digits:DigitsTask",
     "arithmetic": "proveout_bench.tasks.arithmetic:ArithmeticTask",
+    "dialogue": "proveout_bench.tasks.dialogue:DialogueTask",
+    "colour": "proveout_bench.tasks.colour:ColourTask",
+}
+REWARDS = {
+    "rules": "proveout_bench.rewards.base:Rules",
+    "model": "proveout_bench.rewards.model:ModelReward",
 }
 
 

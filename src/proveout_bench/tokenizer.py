@@ -53,15 +53,18 @@ class CharacterTokenizer:
     pad_id: int = 0
     eos_ids: tuple[int, ...] = (1,)
 
-    def __init__(self) -> None:
+    def __init__(self, special: tuple[str, ...] = ()) -> None:
+        """``special``: further special tokens, after all others."""
         from tokenizers import AddedToken, decoders, models, pre_tokenizers
         from tokenizers import Tokenizer as Fast
 
-        pieces = [PAD, EOS, UNK, *CHARACTERS.replace(" ", BYTE_LEVEL_SPACE)]
+        pieces = [PAD, EOS, UNK, *CHARACTERS.replace(" ", BYTE_LEVEL_SPACE), *special]
         self._fast = Fast(models.BPE({token: index for index, token in enumerate(pieces)}, [], unk_token=UNK))
         self._fast.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
         self._fast.decoder = decoders.ByteLevel()
-        self._fast.add_special_tokens([AddedToken(token, special=True) for token in (PAD, EOS, UNK)])
+        self._fast.add_special_tokens(
+            [AddedToken(token, special=True) for token in (PAD, EOS, UNK, *special)]
+        )
 
     def __len__(self) -> int:
         return int(self._fast.get_vocab_size())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from tests.conftest import Answer
 from proveout.domain.errors import UsageError
 from proveout.domain.loop import LoopContext
 from proveout.domain.step import LevelRequest, Step
+from proveout.flow.warm import VARIABLE
 from proveout.judge.registry import CRITERIA
 from proveout.loops.bench import LOOP
 from proveout.loops.bench.table import table
@@ -76,8 +79,14 @@ def told(answer: Answer) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.real
-def test_a_resume_that_silently_starts_over_fails(proveout: Callable[..., Answer]) -> None:
-    answer = proveout("run", "--level", "1", "fault.resume_fresh=true", "--json")
+def test_a_resume_that_silently_starts_over_fails(proveout: Callable[..., Answer], tmp_path: Path) -> None:
+    """Its three attempts start from one process that imported once, which no environment keeps afterwards."""
+    words = ("--level", "1", "fault.resume_fresh=true", "--state-dir", str(tmp_path))
+    answer = proveout("run", *words, "--json")
+    logs = [log.read_text() for log in tmp_path.glob("runs/*/attempts/*/run.log")]
+    assert len(logs) == 3
+    assert all("Warm start: forked from process" in log for log in logs)
+    assert VARIABLE not in os.environ
     assert answer.status == 1
     found = told(answer)
     assert [found[name][0] for name in ("lora", "lora-save", "lora-resume")] == ["Pass", "Pass", "Fail"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,12 +21,16 @@ from proveout.domain.loop import LoopContext
 from proveout.domain.step import LevelRequest, Step
 from proveout.judge.registry import CRITERIA
 from proveout.loops.bench import LOOP, backends
+from proveout.loops.bench.faults import catalogue
 from proveout.loops.bench.table import overlay, table
+from proveout_bench import ranks
 from proveout_bench.backends.megatron.align import align
+from proveout_bench.backends.megatron.launch import take_device
+from proveout_bench.backends.megatron.meeting import import_megatron
 from proveout_bench.backends.megatron.weights import Delivery, fused
 from proveout_bench.batch import Batch, pad_left
 from proveout_bench.config.resolve import resolve
-from proveout_bench.errors import ConfigError
+from proveout_bench.errors import ConfigError, EnvironmentFaultError
 
 MEGATRON = ("backend=megatron",)
 
@@ -152,7 +158,9 @@ def test_every_row_of_the_backend_is_a_run_that_it_accepts_or_is_skipped_with_a_
 
 def test_what_cannot_run_is_skipped_and_level_5_still_has_something_to_pass() -> None:
     assert "needs Transformer Engine" in steps(4)["cp2"].skip_reason
-    assert {name: bool(step.skip_reason) for name, step in steps(5).items()} == {"moe": False, "vlm": True}
+    skipped = {name for name, step in steps(5).items() if step.skip_reason}
+    assert skipped == {"vlm", "gemma2"}
+    assert {"moe", "qwen3", "llama", "mistral", "gemma"} <= steps(5, "default").keys()
     assert "megatron.ep=2" in steps(5)["moe"].command.argv
 
 
@@ -161,6 +169,54 @@ def test_reports_say_what_the_platform_leaves_out() -> None:
     assert "gloo instead of NCCL" in said
     assert "Transformer Engine" in said
     assert "backend hf" not in said
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_on_a_gpu_the_reports_say_whether_transformer_engine_is_there(
+    there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if there:
+        (tmp_path / "transformer_engine.py").touch()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    backends._has.cache_clear()
+    context = LoopContext(
+        python="python",
+        options={"backend": "megatron", "python": sys.executable},
+        overrides=("runtime.device=cuda",),
+    )
+    said = " ".join(backends.limitations_of(context))
+    backends._has.cache_clear()
+    assert ("Megatron's local layers ran" in said) is not there
+    assert "gloo" not in said
+    assert "CUDA_VISIBLE_DEVICES" not in backends.environment_of(context)
+
+
+def test_each_rank_sees_one_gpu_and_too_few_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
+    monkeypatch.setenv(ranks.WORLD, "2")
+    monkeypatch.setenv(ranks.RANK, "1")
+    take_device("cpu")
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "4,6"
+    take_device("cuda")
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "6"
+    with pytest.raises(EnvironmentFaultError, match="there are 1 GPUs"):
+        take_device("cuda")
+
+
+def test_a_missing_package_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "megatron", None)
+    monkeypatch.setattr("proveout_cpu.megatron.apply", lambda **_: None)
+    with pytest.raises(EnvironmentFaultError, match="make bridge") as raised:
+        import_megatron()
+    assert "proveout[bench]" not in str(raised.value)
+
+
+def test_faults_that_this_backend_has_no_place_for_say_why() -> None:
+    here = [fault.with_backend("megatron") for fault in catalogue()]
+    assert all(fault.not_for or fault.boundary for fault in here)
+    assert {fault.step for fault in here if not fault.not_for} <= {
+        row.name for row in table("megatron").steps
+    }
 
 
 def test_a_bridge_under_test_runs_on_megatron_unless_another_backend_is_named() -> None:

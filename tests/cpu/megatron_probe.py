@@ -14,7 +14,9 @@ import proveout_cpu.megatron as platform
 
 if "--without" in sys.argv:
     left_out = sys.argv[sys.argv.index("--without") + 1]
-    platform.REPAIRS = tuple(item for item in platform.REPAIRS if item.name != left_out)
+    for group in ("ON_CPU", "LOCAL"):
+        kept = tuple(item for item in getattr(platform, group) if item.name != left_out)
+        setattr(platform, group, kept)
     if left_out == "absent_imports":
         platform.absent_imports.install = lambda *_, **__: None
 platform.apply()

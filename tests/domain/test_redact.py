@@ -29,6 +29,8 @@ def test_a_token_is_masked_wherever_it_stands(secret: str, around: str) -> None:
     ("line", "secret"),
     [
         ("password=hunter22", "hunter22"),
+        ("password=1.5e10x7", "1.5e10x7"),
+        ("password: 12345678", "12345678"),
         ('"api_key": "zzz999zzz"', "zzz999zzz"),
         ("Authorization: Bearer abcdef0123456789", "abcdef0123456789"),
         ("https://user:pa55word@host/x", "pa55word"),
@@ -57,6 +59,8 @@ def test_an_ordinary_variable_is_kept(name: str) -> None:
         "mean_gen_tokens_per_sample: 15.5",
         "step 3/60 in 0.12 s",
         "tokenizer=Qwen2Tokenizer",
+        "step:3 - rollout_corr/chi2_token:1.1920928955078125e-07 - actor/lr:100.0",
+        "rollout_corr/chi2_token:np.float64(0.00012345)",
     ],
 )
 def test_what_a_log_says_of_tokens_is_kept(line: str) -> None:

@@ -18,6 +18,7 @@ from proveout.domain.layout import AttemptLayout
 from proveout.domain.step import Source
 from proveout.domain.verdict import Verdict
 from proveout.flow import watching
+from proveout.flow.driving import driving
 from proveout.flow.watching import Watcher
 from proveout.store.runs import Run
 
@@ -123,6 +124,13 @@ def test_a_resumed_run_is_watched_again(held: Run) -> None:
     assert Watcher(held).look().ended
     start(held)
     assert Watcher(held).look().running == "bench-L0-grpo"
+
+
+def test_steps_that_are_done_are_not_the_end_while_the_run_is_driven_on(held: Run) -> None:
+    with driving([held]):
+        held.journal.append("run_finished")
+        assert not Watcher(held).look().ended
+    assert Watcher(held).look().ended
 
 
 def test_the_terminal_view_shows_sparklines_and_the_last_finding(held: Run) -> None:

@@ -16,6 +16,7 @@ from proveout_bench.faults.names import NAMES
 
 GROUPS = (
     "mapping config lora refit logprobs advantage loss optimizer checkpoint numerics environment reporting"
+    " reward vision"
 )
 REPRESENTATIVE = {
     "mapping-missing-bias": "provider",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,10 @@ def test_what_is_wrong_is_said_before_anything_runs() -> None:
 
 
 Run = Callable[..., dict[str, Any]]
+stack = pytest.mark.stack("trl")
+long = pytest.mark.skipif(
+    os.environ.get("PROVEOUT_TEST_STACKS") != "1", reason="several runs of TRL: make test-stacks"
+)
 
 
 @pytest.fixture
@@ -80,6 +85,7 @@ def deciding(report: dict[str, Any]) -> str:
     return json.dumps([step["attempts"][-1]["findings"] for step in report["steps"] if step["attempts"]])
 
 
+@stack
 @pytest.mark.real
 def test_level_0_passes_on_evidence_of_trl_itself(run: Run) -> None:
     report = run("--level", "0", status=0)
@@ -88,18 +94,22 @@ def test_level_0_passes_on_evidence_of_trl_itself(run: Run) -> None:
     assert "trl/__init__.py" in held
 
 
+@long
+@stack
 @pytest.mark.real
 def test_a_reward_function_that_raises_is_a_fail_with_its_own_line(run: Run) -> None:
     report = run("--level", "0", "reward=raising", "warm_steps=1", status=1)
     assert "ZeroDivisionError" in json.dumps(report)
 
 
+@stack
 @pytest.mark.real
 def test_updates_that_end_in_nan_are_a_fail_that_names_series_and_step(run: Run) -> None:
     report = run("--level", "0/sft", "lr=1e30", status=1)
     assert "nan" in deciding(report).lower() and "step 2" in deciding(report)
 
 
+@stack
 @pytest.mark.real
 def test_data_without_the_prompt_column_is_blocked(run: Run, tmp_path: Path) -> None:
     data = tmp_path / "rows.jsonl"
@@ -108,6 +118,8 @@ def test_data_without_the_prompt_column_is_blocked(run: Run, tmp_path: Path) -> 
     assert "prompt" in json.dumps(report["steps"])
 
 
+@long
+@stack
 @pytest.mark.real
 def test_another_adapter_rank_at_resume_is_a_fail_with_the_shapes(run: Run) -> None:
     report = run("--level", "1/lora-resume", "warm_steps=1", status=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 import yaml
 
 from proveout import loops
-from proveout.domain.evidence import AttemptResult, ExitRecord
+from proveout.capture.metrics import read_any
+from proveout.domain.claims import claim
+from proveout.domain.evidence import AttemptResult, ExitRecord, StepResult
 from proveout.domain.finding import Boundary
 from proveout.domain.layout import AttemptLayout
 from proveout.domain.loop import LoopContext
@@ -23,6 +26,7 @@ from proveout.flow.attempt import conclude
 HERE = Path(__file__).parent / "verl_cpu"
 CASES = {case["id"]: case for case in yaml.safe_load((HERE / "cases.yaml").read_text())}
 RECORDED = sorted(path.name.removesuffix(".log.gz") for path in (HERE / "data").glob("*.log.gz"))
+WITH_EVENTS = sorted(path.name.removesuffix(".events.gz") for path in (HERE / "data").glob("*.events.gz"))
 
 
 def step_of(case: dict[str, Any]) -> Step:
@@ -48,7 +52,9 @@ def judged(tmp_path: Path) -> Any:
         (files.root / "refit.jsonl").write_text("".join(f"{line}\n" for line in kept["refit"]))
         step = step_of(CASES[name])
         for artifact in step.artifacts:
-            target = files.root / artifact.path
+            target = Path(
+                os.path.normpath(files.root / artifact.path.replace("{attempt_dir}", str(files.root)))
+            )
             if kept["verdict"] == "Pass" and not target.exists():
                 target.mkdir(parents=True)
                 (target / "saved").write_text("there")
@@ -62,7 +68,9 @@ def judged(tmp_path: Path) -> Any:
 def test_a_real_run_is_judged_for_its_own_reason(judged: Any, name: str) -> None:
     case, result = CASES[name], judged(name)
     assert result.verdict == Verdict(case["verdict"]), [finding.what for finding in result.findings]
-    said = json.dumps(msgspec.to_builtins(result)).lower()
+    step = step_of(case)
+    whole = StepResult(id=step.id, coverage=step.coverage, verdict=result.verdict, attempts=(result,))
+    said = json.dumps([claim(step, whole), msgspec.to_builtins(result)]).lower()
     for words in case.get("says", ()):
         assert words.lower() in said
     if "boundary" in case:
@@ -70,6 +78,20 @@ def test_a_real_run_is_judged_for_its_own_reason(judged: Any, name: str) -> None
             result.triage and result.triage.boundary
         }
         assert Boundary(case["boundary"]) in boundaries
+
+
+@pytest.mark.parametrize("name", WITH_EVENTS)
+def test_console_and_event_file_of_a_run_say_the_same(tmp_path: Path, name: str) -> None:
+    tables = []
+    for kind, file in (("log", "run.log"), ("events", "events.out.tfevents.1.node")):
+        (tmp_path / file).write_bytes(gzip.decompress((HERE / "data" / f"{name}.{kind}.gz").read_bytes()))
+        tables.append(read_any(tmp_path / file)[0])
+    console, events = tables
+    assert set(console.tags()) == set(events.tags())
+    for tag in console.tags():
+        one, other = dict(console.series[tag]), dict(events.series[tag])
+        # Event files hold numbers of 32 bits.
+        assert one == pytest.approx(other, rel=1e-6, nan_ok=True), tag
 
 
 def test_every_record_is_of_a_case_that_there_is() -> None:

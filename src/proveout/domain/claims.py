@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proveout.domain.evidence import AttemptResult, StepResult
-from proveout.domain.finding import Finding, Severity
+from proveout.domain.finding import Boundary, Finding, Severity
 from proveout.domain.step import Step
 from proveout.domain.verdict import Verdict
 
@@ -39,9 +39,12 @@ def _steps_done(step: Step, last: AttemptResult) -> str:
 
 
 def _first_reason(last: AttemptResult) -> str:
-    if last.triage is not None and last.triage.cause is not None:
-        return f"{last.triage.boundary.value}: {last.triage.cause.text.strip()} ({last.triage.cause.where})"
     reasons = deciding(last)
+    if last.triage is not None and last.triage.cause is not None:
+        said, where = last.triage.cause.text.strip(), last.triage.cause.where
+        if last.triage.boundary is Boundary.NUMERICS and reasons and reasons[0].boundary is Boundary.NUMERICS:
+            said = reasons[0].what  # names the series and the step; the line is one of all series
+        return f"{last.triage.boundary.value}: {said} ({where})"
     return reasons[0].what if reasons else str(last.exit)
 
 

@@ -17,7 +17,9 @@ _SECRET_TEXT = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----"
 )
 _SECRET_PAIR = re.compile(
-    r"(?i)((?:token|secret|password|passwd|api_?key|access_?key)[\"']?\s*[=:]\s*[\"']?)([^\s\"',;&]{6,})"
+    r"(?i)((?:token|secret|password|passwd|api_?key|access_?key)[\"']?\s*[=:]\s*[\"']?)"
+    r"(?!(?:np\.float\d+\()?-?\d+\.\d+(?:e[-+]?\d+)?\)?(?:\s|$))"  # a measured number, as in chi2_token:1.2e-07
+    r"([^\s\"',;&]{6,})"
     r"|(bearer\s+)([A-Za-z0-9._~+/-]{12,}=*)|(://[^\s/:@]+:)([^\s/@]+)(?=@)"
 )
 

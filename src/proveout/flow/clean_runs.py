@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from proveout.flow.observer import Silent
 from proveout.flow.warm import refuse_gone, warm_server, warmed
 from proveout.launch import launch_for
 from proveout.loops.bench.faults import catalogue
-from proveout.loops.bench.table import table
+from proveout.loops.bench.table import HF, table
 from proveout.store.runs import create
 
 
@@ -40,13 +41,16 @@ def run_clean(
     A step that needs others brings them along. Raises BlockedError where the bench loop does not start.
     """
     root = (state_dir or Path(STATE_DIR)).absolute() / "clean"
+    options = {"backend": backend}
+    if backend != HF and python != sys.executable:
+        options["python"] = python
     kinds = _kinds(backend)
     alarms: list[Alarm] = []
-    with warm_server(python, backend) as variable:
+    with warm_server(LoopContext(python=python, options=options)) as variable:
         policy = Policy(launch=launch_for())
         for number, seed in enumerate(seeds):
             level, variant, words = kinds[number % len(kinds)]
-            context = LoopContext(python=python, seed=seed, options={"backend": backend}, overrides=words)
+            context = LoopContext(python=python, seed=seed, options=options, overrides=words)
             request = LevelRequest(loop="bench", level=level, requested=True, reason="sound", variant=variant)
             steps = tuple(warmed(step, variable) for step in loops.get("bench").steps(request, context))
             found = _alarms(steps, request, seed, root / str(seed), policy)
@@ -59,9 +63,13 @@ def _kinds(backend: str) -> list[tuple[int, str, tuple[str, ...]]]:
     plain = [
         (row.level, row.name, tuple[str, ...]())
         for row in table(backend).steps
-        if not row.name.endswith("save")
+        if not row.name.endswith("save") and not row.skip
     ]
-    special = [(fault.level, fault.step, fault.extra) for fault in catalogue() if fault.extra]
+    special = [
+        (fault.level, fault.step, fault.extra)
+        for fault in (one.with_backend(backend) for one in catalogue())
+        if fault.extra and not fault.not_for
+    ]
     return list(dict.fromkeys([*plain, *special]))
 
 

@@ -52,6 +52,7 @@ def driving(runs: Sequence[Run]) -> Iterator[None]:
     stop = threading.Event()
     listens = threading.current_thread() is threading.main_thread()
     before = signal.signal(CANCEL_SIGNAL, _cancelled) if listens else None
+    _say(runs, beat=1)
     beating = threading.Thread(target=_beat, args=(runs, stop, listens), daemon=True)
     beating.start()
     try:
@@ -98,18 +99,24 @@ class Pulse:
         return now - self._changed < SILENT_BEATS * driver.every
 
 
+def _every(runs: Sequence[Run]) -> float:
+    return max(BEAT_SECONDS, BEAT_SECONDS_A_RUN * len(runs))
+
+
+def _say(runs: Sequence[Run], beat: int) -> None:
+    driver = Driver(pid=os.getpid(), host=socket.gethostname(), beat=beat, every=_every(runs))
+    said = msgspec.json.encode(driver)
+    for run in runs:
+        with contextlib.suppress(OSError):
+            write_atomic(run.layout.driver, said)
+
+
 def _beat(runs: Sequence[Run], stop: threading.Event, listens: bool) -> None:
-    beat, last, asked = 0, float("-inf"), False
-    every = max(BEAT_SECONDS, BEAT_SECONDS_A_RUN * len(runs))
+    beat, last, asked = 1, time.monotonic(), False
     while True:
-        if time.monotonic() - last >= every:
+        if time.monotonic() - last >= _every(runs):
             beat, last = beat + 1, time.monotonic()
-            said = msgspec.json.encode(
-                Driver(pid=os.getpid(), host=socket.gethostname(), beat=beat, every=every)
-            )
-            for run in runs:
-                with contextlib.suppress(OSError):
-                    write_atomic(run.layout.driver, said)
+            _say(runs, beat)
         if listens and not asked and any(run.layout.cancel.exists() for run in runs):
             asked = True
             main = threading.main_thread().ident

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -23,7 +24,9 @@ from proveout.flow.observer import Silent
 from proveout.flow.warm import refuse_gone, warm_server, warmed
 from proveout.judge.functional import catches
 from proveout.launch import launch_for
+from proveout.loops.bench.backends import environment_of, python_of
 from proveout.loops.bench.faults import RESUME, Fault, chosen
+from proveout.loops.bench.table import HF
 from proveout.store.runs import Run, create
 
 FAULTS = "faults"
@@ -81,11 +84,12 @@ def inject(
 
     Raises UsageError for a fault or backend that is not known, BlockedError where the bench loop does not start.
     """
-    faults = chosen(only)
-    context = LoopContext(python=python, seed=seed, options={"backend": backend})
+    faults = [fault.with_backend(backend) for fault in chosen(only)]
+    named = {} if backend == HF or python == sys.executable else {"python": python}
+    context = LoopContext(python=python, seed=seed, options={"backend": backend, **named})
     root = (state_dir or Path(STATE_DIR)).absolute() / FAULTS
     outcomes = []
-    with warm_server(python, backend) as variable:
+    with warm_server(context) as variable:
         for outcome in run_faults(faults, context, root, variable):
             outcomes.append(outcome)
             told(outcome)
@@ -97,12 +101,16 @@ def run_faults(
 ) -> Iterator[Outcome]:
     """Run each fault under ``root``, started from the server that ``variable`` names unless it must be fresh."""
     policy = Policy(launch=launch_for())
+    own_path = environment_of(context).get("PYTHONPATH") or os.environ.get("PYTHONPATH", "")
     for fault in faults:
+        if fault.not_for:
+            yield _left_out(fault)
+            continue
         folder = root / fault.id
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        prepare(fault.prepare, folder, context.python)
-        settings = {"fault_dir": str(folder), "pythonpath": os.environ.get("PYTHONPATH", "")}
+        prepare(fault.prepare, folder, python_of(context))
+        settings = {"fault_dir": str(folder), "pythonpath": own_path}
         steps = tuple(_filled(step, settings) for step in steps_of(fault, context))
         if not fault.fresh:
             steps = tuple(warmed(step, variable) for step in steps)
@@ -114,6 +122,25 @@ def run_faults(
             results = execute(run, policy, Silent())
         refuse_gone(results)
         yield _outcome(fault, run, steps, results)
+
+
+def _left_out(fault: Fault) -> Outcome:
+    return Outcome(
+        fault=fault.id,
+        group=fault.group,
+        level=fault.level,
+        variant=fault.step,
+        verdict=Verdict.SKIPPED,
+        caught=False,
+        boundary=None,
+        expected=fault.boundary,
+        right=False,
+        finding="",
+        what="",
+        step=None,
+        functional_checks_catch=False,
+        reason=f"not for this backend: {fault.not_for}",
+    )
 
 
 def _carries(step: Step, fault: Fault) -> bool:

@@ -22,6 +22,7 @@ from proveout.flow.observer import Observer
 from proveout.flow.planning import Planned
 from proveout.flow.provenance import preflight_run
 from proveout.flow.reporting import build
+from proveout.flow.warm import warm_runs
 from proveout.report import FORMATS, render
 from proveout.store.runs import Run, create
 
@@ -83,7 +84,8 @@ def go_on_all(runs: Sequence[Run], policy: Policy, observer: Observer) -> list[R
         try:
             with driving(runs):
                 going = [run for run in runs if _preflighted(run, policy, observer)]
-                execute_all(going, policy, observer)
+                with warm_runs(going, policy):
+                    execute_all(going, policy, observer)
                 for run in going:
                     rerun_without_graphs(run, policy.launch, observer)
                     attribute(run, policy.launch, observer)

@@ -18,7 +18,7 @@ from proveout.domain.layout import AttemptLayout
 from proveout.domain.metrics import Series
 from proveout.domain.step import Step
 from proveout.domain.verdict import Verdict
-from proveout.flow.driving import Pulse
+from proveout.flow.driving import Pulse, driver_of
 from proveout.flow.follow import LogFollower
 from proveout.flow.observer import ProgressState
 from proveout.judge.roles import patterns
@@ -90,12 +90,12 @@ class Watcher:
         )
 
     def _ended(self, events: list[dict[str, Any]]) -> bool:
-        """Whether the journal says so, or no process drives the run any more.
+        """Whether the journal says so and nobody goes on (with runs on another commit, say), or nobody drives the run.
 
-        The second is asked for seldom: asking takes the run's lock for a moment.
+        Whether a process drives it is asked for seldom: asking takes the run's lock for a moment.
         """
         if events and events[-1]["event"] in _ENDS:
-            return True
+            return driver_of(self._run) is None or not self._pulse.beats()
         if events and time.time() - float(events[-1]["time"]) < ALIVE_EVERY_SECONDS:
             return False
         now = time.monotonic()

@@ -48,9 +48,13 @@ def _unpack(place: Place, step: LockStep) -> None:
         words += ["--platform", platform]
     _pip(place, "download", *words, "--dest", str(wheels), *step.packages)
     unpack = (
-        "import sys, sysconfig, zipfile\n"
+        "import compileall, sys, sysconfig, zipfile\n"
+        "site = sysconfig.get_paths()['purelib']\n"
         "for wheel in sys.argv[1:]:\n"
-        "    zipfile.ZipFile(wheel).extractall(sysconfig.get_paths()['purelib'])\n"
+        "    archive = zipfile.ZipFile(wheel)\n"
+        "    archive.extractall(site)\n"
+        "    for top in {name.partition('/')[0] for name in archive.namelist()}:\n"
+        "        compileall.compile_dir(f'{site}/{top}', quiet=2)\n"
     )
     _call(place, [str(place.python), "-c", unpack, *map(str, sorted(wheels.glob("*.whl")))])
     shutil.rmtree(wheels)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from proveout_bench import models, ranks, registry
+from proveout_bench.algorithms.turns import Environment, converse
 from proveout_bench.backends.base import PolicyBackend
 from proveout_bench.batch import Batch
 from proveout_bench.checkpoint.state import PythonRandom
@@ -17,10 +18,13 @@ from proveout_bench.config.schema import RunConfig
 from proveout_bench.faults import Faults
 from proveout_bench.generation.base import Generator
 from proveout_bench.generation.shared import SharedGenerator
+from proveout_bench.rewards.base import Rewarder
 from proveout_bench.tasks.base import Prompt, Task
 from proveout_bench.timing import Phases
 from proveout_bench.tokenizer import Tokenizer
+from proveout_bench.vision import Processor
 
+RULES = "rules"
 HELD_OUT = 0x5EED
 
 
@@ -33,6 +37,8 @@ class Actors:
     task: Task
     tokenizer: Tokenizer
     model: torch.nn.Module
+    rewarder: Rewarder
+    processor: Processor | None = None
 
 
 def build_actors(config: RunConfig, phases: Phases) -> Actors:
@@ -45,6 +51,8 @@ def build_actors(config: RunConfig, phases: Phases) -> Actors:
             if config.rollout.engine in registry.FORKED and ranks.first()
             else None
         )
+        if config.backend in registry.MEETINGS:
+            registry.load(registry.MEETINGS, config.backend)(config.runtime.device)
         model = model.to(config.runtime.device)
         policy: PolicyBackend = registry.load(registry.BACKENDS, config.backend)(
             config, Faults(config.fault).policy_model(model)
@@ -56,8 +64,12 @@ def build_actors(config: RunConfig, phases: Phases) -> Actors:
         elif ranks.first():
             generator = forked or _engine(config, model, tokenizer)
         if generator is None or (ranks.world() > 1 and config.rollout.engine != registry.BY_POLICY):
-            generator = SharedGenerator(generator)
-    return Actors(policy, generator, task, tokenizer, model)
+            generator = SharedGenerator(generator, config.runtime.device)
+    kind = config.reward.kind
+    with phases.phase("reward_init_time_s", "" if kind == RULES else "Setting up reward model..."):
+        rewarder: Rewarder = registry.load(registry.REWARDS, kind)(config, task, tokenizer)
+    processor = Processor(config.tiny.image_size) if config.tiny.image_size else None
+    return Actors(policy, generator, task, tokenizer, model, rewarder, processor)
 
 
 def _engine(config: RunConfig, model: torch.nn.Module, tokenizer: Tokenizer) -> Generator:
@@ -87,19 +99,37 @@ class Prompts:
         return PythonRandom(self._draw)
 
 
-def rewards_of(actors: Actors, prompts: list[Prompt], batch: Batch, faults: Faults) -> Tensor:
-    """Rule rewards, float32 [B]."""
-    texts = [actors.tokenizer.decode(ids) for ids in batch.responses().tolist()]
-    scores = [actors.task.reward(prompt, text) for prompt, text in zip(prompts, texts, strict=True)]
+def respond(actors: Actors, prompts: list[Prompt], faults: Faults) -> tuple[Batch, list[str]]:
+    """A response to each prompt, and the text of the answer in it that is scored: the last one of a dialogue."""
+    if isinstance(actors.task, Environment):
+        return converse(actors.generator.generate, actors.task, actors.tokenizer, prompts)
+    texts = [prompt.text for prompt in prompts]
+    if actors.processor is None:
+        batch = actors.generator.generate([actors.tokenizer.encode(text) for text in texts])
+    else:
+        pixels = faults.pixels(actors.processor.pixels([prompt.image for prompt in prompts]))
+        encoded = [actors.tokenizer.encode(actors.processor.expand(text)) for text in texts]
+        batch = actors.generator.generate(encoded, pixels)
+    return batch, [actors.tokenizer.decode(ids) for ids in batch.responses().tolist()]
+
+
+def rewards_of(
+    actors: Actors, prompts: list[Prompt], answers: list[str], batch: Batch, faults: Faults
+) -> Tensor:
+    """What the rewarder gives, float32 [B]."""
+    scores = actors.rewarder.score(prompts, answers)
     return faults.rewards(torch.tensor(scores, dtype=torch.float32, device=batch.input_ids.device))
 
 
 def accuracy(actors: Actors, prompts: list[Prompt], seed: int) -> float:
-    """Mean reward of one response to each prompt, sampled by the policy as it is now, always from ``seed``."""
+    """Mean reward, by the task's rule, of one response to each prompt.
+
+    The policy samples them as it is now, always from ``seed``."""
     sampler = actors.generator.part()
     before = sampler.state_dict()
     actors.generator.load_weights(actors.policy.weights())
     actors.generator.reseed(seed)
-    batch = actors.generator.generate([actors.tokenizer.encode(prompt.text) for prompt in prompts])
+    _, answers = respond(actors, prompts, Faults.none())
     sampler.load_state_dict(before)
-    return float(rewards_of(actors, prompts, batch, Faults.none()).mean())
+    scores = [actors.task.reward(prompt, text) for prompt, text in zip(prompts, answers, strict=True)]
+    return sum(scores) / len(scores)

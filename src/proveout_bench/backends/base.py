@@ -40,8 +40,9 @@ class PolicyBackend(Protocol):
         """Policy log-probabilities of the responses, float32 [B, T] in nats, without gradient."""
         ...
 
-    def logits(self, ids: Tensor) -> Tensor:
-        """Logits of whole sequences without padding, float32 [B, S, V] on the CPU, for int64 ``ids`` [B, S]."""
+    def logits(self, ids: Tensor, pixels: Tensor | None = None) -> Tensor:
+        """Logits of whole sequences without padding, float32 [B, S, V] on the CPU, for int64 ``ids`` [B, S] and
+        images float32 [B, 3, H, W]."""
         ...
 
     def first_differing(self, original: torch.nn.Module, ids: Tensor) -> list[str]:

@@ -11,16 +11,17 @@ import torch
 from torch import Tensor
 
 from proveout_bench import parity
-from proveout_bench.backends import data_parallel
+from proveout_bench.backends import shares
 from proveout_bench.backends.base import Update
 from proveout_bench.backends.full import FullModel
 from proveout_bench.backends.lora import LoraModel
 from proveout_bench.backends.optimizer import Optimizer, moved
+from proveout_bench.backends.passes import Passes
+from proveout_bench.backends.whole import whole
 from proveout_bench.batch import Batch
 from proveout_bench.checkpoint.store import Stateful
 from proveout_bench.config.schema import RunConfig
 from proveout_bench.faults import Faults
-from proveout_bench.forward import response_logprobs
 from proveout_bench.generation.base import Generator
 from proveout_bench.generation.inprocess import PolicyGenerator
 from proveout_bench.tokenizer import Tokenizer
@@ -65,11 +66,11 @@ class HfBackend:
         self._marked: list[Tensor] = []
         self._rollout, self._seed = config.rollout, config.seed
         self._temperature = faults.temperature(config.rollout.temperature)
-        self._model: Trained = (
-            LoraModel(config.lora, model, faults, config.seed) if config.lora.rank else FullModel(model)
-        )
+        share = shares.share_of(config.runtime.ranks)
+        self._model = _trained(config, model, faults)
+        self._passes = Passes(self._temperature, share, config.dynamic_batching.train_mb_tokens, faults)
         self._optimizer = Optimizer(
-            faults.optimized(self._model.trainable), config.lr, config.optimizer, faults
+            faults.optimized(self._model.trainable), config.lr, config.optimizer, faults, share
         )
 
     def trainable_parameters(self) -> int:
@@ -78,12 +79,11 @@ class HfBackend:
 
     def logprobs(self, batch: Batch) -> Tensor:
         """Policy log-probabilities, float32 [B, T]."""
-        with torch.no_grad():
-            return response_logprobs(self._model.module, batch, self._temperature)
+        return self._passes.logprobs(self._model.module, batch)
 
-    def logits(self, ids: Tensor) -> Tensor:
+    def logits(self, ids: Tensor, pixels: Tensor | None = None) -> Tensor:
         """Logits of whole sequences, float32 [B, S, V] on the CPU."""
-        return parity.logits_of(self._model.module, ids)
+        return parity.logits_of(self._model.module, ids, pixels)
 
     def first_differing(self, original: torch.nn.Module, ids: Tensor) -> list[str]:
         """Unknown: equal weights compute the same here."""
@@ -91,13 +91,13 @@ class HfBackend:
 
     def reference_logprobs(self, batch: Batch) -> Tensor:
         """Reference log-probabilities, float32 [B, T]."""
-        with torch.no_grad(), self._model.reference() as reference:
-            return response_logprobs(reference, batch, self._temperature)
+        with self._model.reference() as reference:
+            return self._passes.logprobs(reference, batch)
 
     def update(self, batch: Batch, loss: Callable[[Tensor], Tensor]) -> Update:
         """Backward pass, clipping by global norm, AdamW; reports the learning rate that was used."""
         return self._optimizer.step(
-            lambda: loss(data_parallel.logprobs(self._model.module, batch, self._temperature))
+            lambda: self._passes.backward(self._model.module, batch, loss, self._model.trainable)
         )
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
@@ -119,7 +119,8 @@ class HfBackend:
     def unmoved(self) -> int:
         """Trainable tensors without any change."""
         return sum(
-            torch.equal(now, then) for now, then in zip(self._model.trainable, self._marked, strict=True)
+            torch.equal(whole(now), whole(then))
+            for now, then in zip(self._model.trainable, self._marked, strict=True)
         )
 
     def parts(self) -> dict[str, Stateful]:
@@ -128,7 +129,11 @@ class HfBackend:
 
     def measure(self) -> dict[str, float]:
         """Metrics of the adapters, if there are any, and whether all ranks hold the same weights."""
-        return {**self._model.measure(), **data_parallel.measure(self._model.trainable)}
+        return {
+            **self._model.measure(),
+            **self._passes.measure(),
+            **shares.measure(self._model.trainable),
+        }
 
     def export(self, folder: Path) -> None:
         """Write the policy as a Hugging Face checkpoint, with adapters both merged and apart."""
@@ -137,3 +142,13 @@ class HfBackend:
     def export_errors(self, folder: Path, batch: Batch) -> dict[str, float]:
         """Largest absolute differences on ``batch``, by what was exported."""
         return self._model.export_errors(folder, batch, self._temperature)
+
+
+def _trained(config: RunConfig, model: torch.nn.Module, faults: Faults) -> Trained:
+    if config.lora.rank:
+        return LoraModel(config.lora, model, faults, config.seed)
+    if config.runtime.tp > 1:
+        from proveout_bench.backends.tensor_parallel import TensorParallelModel
+
+        return TensorParallelModel(model, faults)
+    return FullModel(model)

@@ -56,8 +56,11 @@ def save(root: Path, step: int, parts: Mapping[str, Part], identity: Mapping[str
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
     _save_folders(draft, parts)
+    states = {
+        name: part if isinstance(part, FolderPart) else part.state_dict() for name, part in parts.items()
+    }
     if ranks.first():
-        _finish(root, step, draft, parts, identity)
+        _finish(root, step, draft, states, identity)
         _forget_old(root, keep)
     ranks.barrier()
     return target
@@ -74,11 +77,15 @@ def _save_folders(draft: Path, parts: Mapping[str, Part]) -> None:
 
 
 def _finish(
-    root: Path, step: int, draft: Path, parts: Mapping[str, Part], identity: Mapping[str, Any]
+    root: Path,
+    step: int,
+    draft: Path,
+    states: Mapping[str, FolderPart | dict[str, Any]],
+    identity: Mapping[str, Any],
 ) -> None:
     target = step_folder(root, step)
     digests: dict[str, str] = {}
-    for name, part in parts.items():
+    for name, part in states.items():
         if isinstance(part, FolderPart):
             digests |= {
                 str(file.relative_to(draft)): _digest(file)
@@ -88,7 +95,7 @@ def _finish(
             continue
         file = draft / f"{name}.pt"
         try:
-            torch.save(part.state_dict(), file)
+            torch.save(part, file)
         except RuntimeError as error:
             raise EnvironmentFaultError(f"cannot write {file}: {error}") from error
         digests[file.name] = _digest(file)

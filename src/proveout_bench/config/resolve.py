@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from proveout_bench.checkpoint.find import check_resume
+from proveout_bench.config import features
 from proveout_bench.config.model_dir import check_model_dir
 from proveout_bench.config.overrides import apply
 from proveout_bench.config.schema import GrpoConfig, InitModelConfig, RunConfig, SftConfig, TinyModel
@@ -39,6 +40,7 @@ def resolve(words: Iterable[str], algorithm: str = "grpo") -> Any:
                 f"key {key!r}: {name!r} is unknown; nearest valid value: {nearest_name(name, known)}"
             )
     _check_combination(config)
+    features.check(config)
     _check_output_dir(config)
     _check_export(config.export)
     check_resume(config)
@@ -102,6 +104,10 @@ def _check_shape(tiny: TinyModel) -> None:
         raise ConfigError(
             f"tiny.hidden_size={tiny.hidden_size} must be a multiple of tiny.heads={tiny.heads}, "
             "with an even size of each head"
+        )
+    if tiny.experts and tiny.family != "qwen2":
+        raise ConfigError(
+            f"tiny.family={tiny.family} with tiny.experts: the mixture of experts is Qwen3's alone"
         )
     if tiny.heads % tiny.kv_heads:
         raise ConfigError(f"tiny.heads={tiny.heads} must be a multiple of tiny.kv_heads={tiny.kv_heads}")

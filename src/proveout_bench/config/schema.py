@@ -16,11 +16,13 @@ Fraction = Annotated[float, Meta(ge=0, lt=1)]
 
 @dataclass(frozen=True, kw_only=True)
 class TinyModel:
-    """Shape of the model that is built when ``model`` is empty: Qwen2-style, Qwen3-MoE-style with ``experts``.
+    """Shape of the model that is built when ``model`` is empty: of this ``family``, Qwen3-MoE-style with ``experts``.
 
-    Unused tokens fill its vocabulary up to a multiple of ``vocab_multiple``, as tensor parallelism may need.
+    Unused tokens fill its vocabulary up to a multiple of ``vocab_multiple``, as tensor parallelism may need. With an
+    ``image_size`` (pixels a side, a multiple of 8) it is a LLaVA-style model: a CLIP vision tower before the Qwen2.
     """
 
+    family: Literal["qwen2", "qwen3", "llama", "mistral", "gemma"] = "qwen2"
     hidden_size: Count = 64
     intermediate_size: Count = 192
     layers: Count = 2
@@ -32,6 +34,7 @@ class TinyModel:
     experts: Natural = 0
     experts_per_token: Count = 2
     vocab_multiple: Count = 1
+    image_size: Natural = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +50,20 @@ class Task:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reward:
+    """What scores responses: the task's ``rules``, or a ``model`` (a sequence classifier with one output): the
+    checkpoint directory ``reward.model``, or a built-in one that prefers digits."""
+
+    kind: Literal["rules", "model"] = "rules"
+    model: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rollout:
     """One step samples ``prompts`` x ``group_size`` responses of at most ``max_new_tokens`` tokens.
 
     ``prefix_cache`` keeps the keys and values of the tokens with which all prompts begin until the next refit.
+    ``lag`` 1: the rollout of the next step is sampled, by the weights before the update, while the step trains.
     """
 
     prompts: Count = 4
@@ -60,6 +73,7 @@ class Rollout:
     ignore_eos: bool = False
     engine: str = "inprocess"
     prefix_cache: bool = False
+    lag: Annotated[int, Meta(ge=0, le=1)] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +111,11 @@ class Optimizer:
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """Clipped-ratio loss: clip range 1 - ``clip_low`` to 1 + ``clip_high``, KL weight ``kl_beta``."""
+    """Clipped-ratio loss: clip range 1 - ``clip_low`` to 1 + ``clip_high``, KL weight ``kl_beta``.
+
+    ``importance_correction`` weighs each token by the ratio of the policy's probability before the update to that of
+    the weights which generated it, ``importance_cap`` at most.
+    """
 
     clip_low: Fraction = 0.2
     clip_high: Rate = 0.2
@@ -105,19 +123,33 @@ class Loss:
     minibatch_size: Count = 16
     epochs: Count = 1
     normalize_advantages: bool = True
+    importance_correction: bool = False
+    importance_cap: Positive = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Runtime:
     """Where and how the program computes. ``threads`` is part of what makes a run repeat bit for bit.
 
-    ``ranks``: processes that share the rows of each minibatch of backend ``hf`` (data parallel).
+    ``ranks``: processes that share the rows of each minibatch of backend ``hf`` (data parallel); ``tp``: processes
+    over which its layers are sharded (tensor parallel).
     """
 
     device: Literal["cpu", "cuda"] = "cpu"
     threads: Count = 1
     deterministic: bool = True
     ranks: Count = 1
+    tp: Count = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class DynamicBatching:
+    """Micro batches of at most ``train_mb_tokens`` padded tokens, rows of like length together; 0: one for all rows.
+
+    The gradient of a minibatch is gathered over its micro batches. Backend ``hf``.
+    """
+
+    train_mb_tokens: Natural = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,10 +282,12 @@ class RunConfig:
     export: str = ""
     tiny: TinyModel = field(default_factory=TinyModel)
     task: Task = field(default_factory=Task)
+    reward: Reward = field(default_factory=Reward)
     rollout: Rollout = field(default_factory=Rollout)
     refit: Refit = field(default_factory=Refit)
     optimizer: Optimizer = field(default_factory=Optimizer)
     lora: Lora = field(default_factory=Lora)
+    dynamic_batching: DynamicBatching = field(default_factory=DynamicBatching)
     megatron: Megatron = field(default_factory=Megatron)
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     validation: Validation = field(default_factory=Validation)

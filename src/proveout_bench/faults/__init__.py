@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from proveout_bench.config.schema import Fault, Loss
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from proveout_bench.backends.microbatches import MicroBatch
     from proveout_bench.batch import Batch
     from proveout_bench.faults.refit import ReceiverHooks, SenderHooks
     from proveout_bench.faults.sampling import Sampling
@@ -45,6 +46,44 @@ class Faults:
 
         return spoiled(self._config.inject, model)
 
+    def provider(self, provider: Any) -> None:
+        """The Bridge's provider once it is settled, where the policy is a Megatron model."""
+        from proveout_bench.faults.megatron import spoil_provider
+
+        spoil_provider(self._config.inject, provider)
+
+    def bound(self, chunks: Any) -> Any:
+        """A Megatron model with its adapters; ``lora-binds-nothing`` takes their effect away."""
+        from proveout_bench.faults.megatron import unbind
+
+        if self.named("lora-binds-nothing"):
+            unbind(chunks)
+        return chunks
+
+    def pixels(self, pixels: Tensor) -> Tensor:
+        """Images float32 [B, 3, H, W] as the processor gives them; ``vision-image-dropped`` makes them blank."""
+        return pixels * 0 if self.named("vision-image-dropped") else pixels
+
+    def reward_model(self, model: Any) -> None:
+        """A reward model after it was loaded; ``reward-model-sign`` turns its score round."""
+        if self.named("reward-model-sign"):
+            model.score.weight.data.neg_()
+
+    def refits(self, step: int) -> bool:
+        """Whether the rollout after ``step`` gets new weights; ``rollout-too-old`` leaves it the ones before."""
+        return not self.begun("rollout-too-old", step)
+
+    def sharded(self, model: torch.nn.Module) -> None:
+        """The policy after it was spread over ranks; ``mapping-tp-shard-swapped`` exchanges shards of one."""
+        if self.named("mapping-tp-shard-swapped"):
+            from proveout_bench.faults.model import swap_shards
+
+            swap_shards(model)
+
+    def microbatches(self, parts: list[MicroBatch]) -> list[MicroBatch]:
+        """The micro batches of a backward pass; ``loss-microbatch-lost`` leaves the last out."""
+        return parts[:-1] if self.named("loss-microbatch-lost") else parts
+
     def sampling(self) -> Sampling:
         """The hooks of a sampler."""
         from proveout_bench.faults import sampling
@@ -58,6 +97,8 @@ class Faults:
                 return sampling.LateByOne()
             case "logprobs-truncated":
                 return sampling.Truncated()
+            case "vision-lost-in-generation":
+                return sampling.BlankImages()
         return sampling.Sampling()
 
     def sender(self) -> SenderHooks:
@@ -250,7 +291,11 @@ class Faults:
         return replace(batch, prompt_mask=batch.prompt_mask | True)
 
     def counted(self, batch: Batch) -> Batch:
-        """The rollout as it is learned from; ``logprobs-padding-counted`` takes padding for response."""
+        """The rollout as it is learned from; ``logprobs-padding-counted`` takes padding for response,
+        ``loss-environment-tokens`` what the environment said between two answers."""
+        if self.named("loss-environment-tokens"):
+            filled = batch.response_mask.flip(1).cummax(dim=1).values.flip(1)
+            return replace(batch, response_mask=filled)
         if not self.named("logprobs-padding-counted"):
             return batch
         return replace(batch, response_mask=batch.response_mask * 0 + 1)

@@ -10,12 +10,18 @@ def spoil(name: str, folder: Path) -> None:
     """Damage the checkpoint in ``folder`` as ``name`` says; nothing for other names."""
     match name:
         case "checkpoint-partial":
-            (folder / "optimizer.pt").unlink()
+            _part(folder, "optimizer.pt").unlink()
         case "checkpoint-truncated":
-            file = folder / "policy.pt"
+            file = _part(folder, "policy.pt")
             os.truncate(file, file.stat().st_size // 2)
         case "checkpoint-old-tracker":
             _rename_to_an_older_step(folder)
+
+
+def _part(folder: Path, name: str) -> Path:
+    """The file, or the largest of Megatron's shards where the checkpoint is its own."""
+    shards = (folder / "policy").glob("*.distcp")
+    return max(shards, key=lambda one: one.stat().st_size, default=folder / name)
 
 
 def _rename_to_an_older_step(folder: Path) -> None:

@@ -160,3 +160,11 @@ def spoiled(name: str, model: torch.nn.Module) -> torch.nn.Module:
     with torch.no_grad():
         MODEL[name](wrong)
     return wrong
+
+
+def swap_shards(model: Model) -> None:
+    """Of one column-parallel weight each of two ranks holds the other's shard."""
+    weight = _layer(model).mlp.gate_proj.weight
+    parts = weight.detach().full_tensor().chunk(weight.device_mesh.size())
+    with torch.no_grad():
+        weight.to_local().copy_(parts[weight.device_mesh.get_local_rank() - 1])

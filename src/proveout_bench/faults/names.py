@@ -5,7 +5,7 @@ from __future__ import annotations
 NAMES = (
     *("mapping-swapped-qk", "mapping-missing-bias", "mapping-transposed", "mapping-wrong-shard"),
     *("mapping-unmapped", "mapping-tied-lost", "mapping-gate-up-swapped", "mapping-layers-swapped"),
-    *("mapping-expert-order", "mapping-router-unmapped"),
+    *("mapping-expert-order", "mapping-router-unmapped", "mapping-tp-shard-swapped"),
     *("config-rope-theta", "config-norm-epsilon", "config-activation", "config-zero-centred-gamma"),
     "config-attention-scale",
     *("lora-binds-nothing", "lora-one-module-lost", "lora-scaled-twice"),
@@ -14,6 +14,8 @@ NAMES = (
     *("refit-bit-flipped", "refit-applied-twice"),
     *("logprobs-off-by-one", "logprobs-padding-counted", "logprobs-reference-moves", "logprobs-truncated"),
     *("advantage-groups-mixed", "loss-mask-ignored", "loss-clip-ignored", "loss-critic-frozen"),
+    *("loss-microbatch-lost", "loss-environment-tokens", "reward-model-sign", "rollout-too-old"),
+    *("vision-image-dropped", "vision-lost-in-generation"),
     *("optimizer-lr-zero", "optimizer-half-the-weights", "optimizer-not-reduced"),
     *("checkpoint-partial", "checkpoint-truncated", "checkpoint-old-tracker"),
     "numerics-inf-gradient",

@@ -23,6 +23,18 @@ class Sampling:
         """Next-token logits [B, V] before sampling."""
         return logits
 
+    def pixels(self, pixels: Tensor) -> Tensor:
+        """Images float32 [B, 3, H, W] as the sampler sees them."""
+        return pixels
+
+
+class BlankImages(Sampling):
+    """Images do not reach the sampler."""
+
+    def pixels(self, pixels: Tensor) -> Tensor:
+        """All 0."""
+        return torch.zeros_like(pixels)
+
 
 class KeptPrefix(Sampling):
     """Keys and values of the old weights are used with the new ones."""

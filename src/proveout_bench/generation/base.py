@@ -23,8 +23,8 @@ class Generator(Protocol):
         """What the last ``load_weights`` did."""
         ...
 
-    def generate(self, prompts: list[list[int]]) -> Batch:
-        """Sample one response for each prompt (token ids)."""
+    def generate(self, prompts: list[list[int]], pixels: Tensor | None = None) -> Batch:
+        """Sample one response for each prompt (token ids), with the images float32 [B, 3, H, W] if there are any."""
         ...
 
     def reseed(self, seed: int) -> None:

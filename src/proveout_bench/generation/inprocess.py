@@ -15,7 +15,7 @@ from proveout_bench.checkpoint.store import Stateful
 from proveout_bench.config.schema import Rollout, RunConfig
 from proveout_bench.faults import Faults
 from proveout_bench.faults.sampling import Sampling
-from proveout_bench.forward import positions, token_logprobs
+from proveout_bench.forward import image_arguments, positions, token_logprobs
 from proveout_bench.refit.report import RefitReport, measures, together
 from proveout_bench.tokenizer import Tokenizer
 
@@ -84,17 +84,19 @@ class InProcessGenerator:
         if not self._hooks.keeps_prefix():
             self._prefix = None
 
-    def generate(self, prompts: list[list[int]]) -> Batch:
+    def generate(self, prompts: list[list[int]], pixels: Tensor | None = None) -> Batch:
         """Sample up to ``max_new_tokens`` tokens a prompt, at the configured temperature."""
+        seen = None if pixels is None else self._hooks.pixels(pixels.to(self._device))
         ids, mask = (tensor.to(self._device) for tensor in pad_left(prompts, self._tokenizer.pad_id))
         with torch.inference_mode():
-            tokens, logprobs, alive = self._sample(ids, mask)
+            tokens, logprobs, alive = self._sample(ids, mask, seen)
         tokens = torch.where(alive, tokens, self._tokenizer.pad_id)
         return Batch(
             input_ids=torch.cat([ids, tokens], dim=1),
             prompt_mask=mask,
             response_mask=alive.float(),
             generation_logprobs=torch.where(alive, logprobs, 0.0),
+            pixels=None if pixels is None else pixels.to(self._device),
         )
 
     def reseed(self, seed: int) -> None:
@@ -105,12 +107,12 @@ class InProcessGenerator:
         """The generator of random numbers."""
         return TorchRandom(self._draw)
 
-    def _sample(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _sample(self, ids: Tensor, mask: Tensor, pixels: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens int64, log-probabilities float32 and whether each counts, bool; all [B, T], T as reached."""
         padded = not bool(mask.all())
         alive = torch.ones(len(ids), dtype=torch.bool, device=self._device)
         cache, known = (None, 0) if padded or not self._config.prefix_cache else self._cached(ids)
-        fed, columns = ids[:, known:], []
+        fed, columns = ids[:, known:] if known else ids, []
         for _ in range(self._config.max_new_tokens):
             extra = {"attention_mask": mask.long(), "position_ids": positions(mask)[:, -fed.shape[1] :]}
             outputs = self._model(
@@ -119,6 +121,7 @@ class InProcessGenerator:
                 use_cache=True,
                 logits_to_keep=1,
                 **(extra if padded else {}),
+                **image_arguments(pixels if fed is ids else None),
             )
             cache, logits = outputs.past_key_values, outputs.logits[:, -1]
             logits = self._hooks.logits(logits)

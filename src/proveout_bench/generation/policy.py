@@ -40,8 +40,13 @@ class PolicyGenerator:
         """Nothing was sent."""
         return RefitReport()
 
-    def generate(self, prompts: list[list[int]]) -> Batch:
-        """Sample up to ``max_new_tokens`` tokens a prompt, each from a forward pass over all that came before."""
+    def generate(self, prompts: list[list[int]], pixels: Tensor | None = None) -> Batch:
+        """Sample up to ``max_new_tokens`` tokens a prompt, each from a forward pass over all that came before.
+
+        Raises ValueError for images, which a ``Predictor`` does not take.
+        """
+        if pixels is not None:
+            raise ValueError("this generator takes no images")
         steps, pad = self._config.max_new_tokens, self._tokenizer.pad_id
         lengths = torch.tensor([len(prompt) for prompt in prompts])
         rows = torch.full((len(prompts), int(lengths.max()) + steps), pad)

@@ -46,6 +46,8 @@ class ProcessGenerator:
         self._sender = Sender(config.refit, self._link, faults.sender())
         self._faults, self._report, self._refits = faults, RefitReport(), 0
         self._unread: RefitReport | None = None
+        self._pixels: Tensor | None = None
+        self.sampled_version = 0
         print(f"Generation process {self._pid} started", flush=True)
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
@@ -60,19 +62,21 @@ class ProcessGenerator:
         self._unread = None
         return self._report
 
-    def start(self, prompts: list[list[int]]) -> None:
+    def start(self, prompts: list[list[int]], pixels: Tensor | None = None) -> None:
         """Begin to sample; ``finish`` gives the responses. Nothing else may be asked for in between."""
-        self._send({"op": "generate", "prompts": prompts})
+        self._pixels = pixels
+        self._send({"op": "generate", "prompts": prompts}, [] if pixels is None else [pixels.cpu()])
 
     def finish(self) -> Batch:
-        """The responses that ``start`` asked for."""
-        _, tensors = self._receive()
+        """The responses that ``start`` asked for; ``sampled_version`` says of which refit's weights."""
+        head, tensors = self._receive()
+        self.sampled_version = int(head["version"])
         ids, prompt_mask, response_mask, logprobs = tensors
-        return Batch(ids, prompt_mask, response_mask, logprobs).to(self._device)
+        return Batch(ids, prompt_mask, response_mask, logprobs, self._pixels).to(self._device)
 
-    def generate(self, prompts: list[list[int]]) -> Batch:
+    def generate(self, prompts: list[list[int]], pixels: Tensor | None = None) -> Batch:
         """Sample one response for each prompt."""
-        self.start(prompts)
+        self.start(prompts, pixels)
         return self.finish()
 
     def reseed(self, seed: int) -> None:

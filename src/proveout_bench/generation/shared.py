@@ -15,10 +15,10 @@ from proveout_bench.refit.report import RefitReport
 
 
 class SharedGenerator:
-    """Wraps the engine of rank 0; on other ranks ``inner`` is None."""
+    """Wraps the engine of rank 0; on other ranks ``inner`` is None. Batches end on each rank's own ``device``."""
 
-    def __init__(self, inner: Generator | None) -> None:
-        self._inner = inner
+    def __init__(self, inner: Generator | None, device: str = "cpu") -> None:
+        self._inner, self._device = inner, device
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Rank 0 takes the weights over; on the others gathering them is all there is to do."""
@@ -27,10 +27,10 @@ class SharedGenerator:
         else:
             self._inner.load_weights(weights)
 
-    def generate(self, prompts: list[list[int]]) -> Batch:
+    def generate(self, prompts: list[list[int]], pixels: Tensor | None = None) -> Batch:
         """Rank 0's responses, on all ranks."""
-        batch: Batch = ranks.shared(self._inner.generate(prompts) if self._inner else None)
-        return batch
+        batch: Batch = ranks.shared(self._inner.generate(prompts, pixels).to("cpu") if self._inner else None)
+        return batch.to(self._device)
 
     def refit(self) -> RefitReport:
         """What rank 0's last ``load_weights`` did."""

@@ -66,9 +66,10 @@ def _answer(worker: Worker, link: Link) -> NoReturn:
                 worker.receiver.refit(link, head)
                 sampler.weights_changed()
             case "generate":
-                batch = sampler.generate(head["prompts"]).to("cpu")
+                batch = sampler.generate(head["prompts"], tensors[0] if tensors else None).to("cpu")
                 link.send(
-                    {}, [batch.input_ids, batch.prompt_mask, batch.response_mask, batch.generation_logprobs]
+                    {"version": worker.receiver.version},
+                    [batch.input_ids, batch.prompt_mask, batch.response_mask, batch.generation_logprobs],
                 )
             case "reseed":
                 sampler.reseed(head["seed"])

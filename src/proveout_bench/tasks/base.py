@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """One prompt and the answer that its reward compares with (empty where the rule needs none)."""
+    """One prompt and the answer that its reward compares with (empty where the rule needs none).
+
+    ``image``: a PIL image for the place that the text names, or None.
+    """
 
     text: str
     answer: str = ""
+    image: Any = None
 
 
 class Task(Protocol):

@@ -33,4 +33,4 @@ def transformer_engine_flags(module: ModuleType) -> None:
     rebind(module, "safe_import_from", safe_import_from)
 
 
-REPAIRS: tuple[Repair, ...] = (transformer_engine_flags,)
+LOCAL: tuple[Repair, ...] = (transformer_engine_flags,)

@@ -114,4 +114,5 @@ def offload(module: ModuleType) -> None:
     module._ParamAndGradBuffer.offload_to_cpu = offload_to_cpu
 
 
-REPAIRS: tuple[Repair, ...] = (cuda_generator, root_mean_square_norm, all_to_all_splits, offload)
+ON_CPU: tuple[Repair, ...] = (cuda_generator, all_to_all_splits, offload)
+LOCAL: tuple[Repair, ...] = (root_mean_square_norm,)

@@ -1,14 +1,17 @@
 """``python -m proveout_cpu.verl.start ASSETS FAMILY SEED -- COMMAND...``: data and model if absent, then COMMAND.
 
 ASSETS gets ``train.parquet`` and ``test.parquet`` as verl reads them and, unless FAMILY is ``-``, a tiny ``model`` of
-that family. Steps of one run share it; each part is whole or absent.
+that family. Steps of one run share it; each part is whole or absent. Where PROVEOUT_TINY_MODELS names a directory, the
+model is kept there and copied the next time: making it costs more than ten seconds of imports and warm start.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import secrets
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +21,7 @@ from proveout_cpu.tiny.sums import question
 
 ROWS = {"train": 256, "test": 16}
 WARM_STEPS = 60
+KEPT = "PROVEOUT_TINY_MODELS"
 
 
 def rows(split: str, seed: int) -> Iterator[dict[str, Any]]:
@@ -47,12 +51,27 @@ def prepare(assets: Path, family: str, seed: int) -> None:
             fresh.replace(file)
     target = assets / "model"
     if family != "-" and not target.exists():
-        from proveout_cpu.tiny.model import write
-
         fresh = target.with_name(f".model.{secrets.token_hex(4)}")
-        count = write(family, fresh, seed, WARM_STEPS)
+        _model(family, seed, fresh)
         fresh.rename(target)
-        print(f"a tiny {family} of {count:,} parameters, {WARM_STEPS} steps warm: {target}", flush=True)
+        print(f"a tiny {family}, {WARM_STEPS} steps warm: {target}", flush=True)
+
+
+def _model(family: str, seed: int, target: Path) -> None:
+    """A copy of the model that is kept, else a new one, which is kept then where that can be done."""
+    place = os.environ.get(KEPT, "")
+    kept = Path(place) / f"{family}-{seed}-{WARM_STEPS}"
+    if place and kept.is_dir():
+        shutil.copytree(kept, target)
+        return
+    from proveout_cpu.tiny.model import write
+
+    write(family, target, seed, WARM_STEPS)
+    if place:
+        fresh = kept.with_name(f".{kept.name}.{secrets.token_hex(4)}")
+        with contextlib.suppress(OSError):
+            shutil.copytree(target, fresh)
+            fresh.rename(kept)
 
 
 def main(words: list[str]) -> None:

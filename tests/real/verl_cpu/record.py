@@ -18,6 +18,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,11 @@ from proveout.stacks.shipped import platform_path
 HERE = Path(__file__).parent
 DATA = HERE / "data"
 LONGEST_LINE = 4000
+EMPTY = 200
+EVENTS = (
+    "trainer.logger=[console,tensorboard]",
+    "++ray_kwargs.ray_init.runtime_env.env_vars.TENSORBOARD_DIR={work}/events",
+)
 
 
 def main() -> int:
@@ -66,11 +72,39 @@ def record(case: dict[str, Any], records: Path, bridge: str, mcore: str) -> str:
         platform = str(platform_path(root(os.environ)))
         fields = {name: text.replace("{platform}", platform) for name, text in made.fields.items()}
         words = [_fill(word, fields) for word in case.get("words", ())]
+        words += [word.replace("{work}", str(work)) for word in EVENTS]
         command = [sys.executable, "-m", "proveout", "run", "--loop", "verl", "--platform", "cpu", "--json"]
-        command += ["--level", case["level"], "--state-dir", str(work / "state"), *made.options, "--", *words]
+        command += ["--level", case["level"], *(["--dry-run"] if case.get("direct") else [])]
+        command += ["--state-dir", str(work / "state"), *made.options, "--", *words]
         with (work / "err.txt").open("w") as err, (work / "report.json").open("w") as out:
             subprocess.run(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL, cwd=work, check=False)
+        if case.get("direct"):
+            _direct(work)
     return _keep(case, work)
+
+
+def _direct(work: Path) -> None:
+    """Run the planned command itself, and write down what an attempt of it would have left."""
+    (step,) = json.loads((work / "report.json").read_text())["steps"]
+    attempt = work / "state" / "runs" / "direct" / "attempts" / "01-direct"
+    attempt.mkdir(parents=True)
+    argv = [word.replace("{attempt_dir}", str(attempt)) for word in step["command"]["argv"]]
+    env = {name: text.replace("{attempt_dir}", str(attempt)) for name, text in step["command"]["env"].items()}
+    started = time.time()
+    with (attempt / "run.log").open("w") as log:
+        done = subprocess.run(
+            argv,
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            env=os.environ | env,
+            cwd=attempt,
+            check=False,
+        )
+    ended = {"end": "exited", "code": done.returncode, "signal": None, "started": started}
+    ended |= {"finished": time.time(), "launcher": "none", "detail": ""}
+    (attempt / "result.json").write_text(json.dumps({"verdict": "", "exit": ended}))
+    (work / "report.json").write_text(json.dumps({"result": "", "summary": "started without proveout"}))
 
 
 def _keep(case: dict[str, Any], work: Path) -> str:
@@ -93,7 +127,14 @@ def _keep(case: dict[str, Any], work: Path) -> str:
         lines = [line[:LONGEST_LINE] for line in log.splitlines()]
         packed = gzip.compress("\n".join([*lines, ""]).encode(), 9, mtime=0)
         (DATA / f"{case['id']}.log.gz").write_bytes(packed)
+        for events in sorted((work / "events").glob("events.out.tfevents.*")):
+            if events.stat().st_size < EMPTY:
+                continue
+            # Its own name holds the machine's; what it holds is the writer's name, steps, times and numbers.
+            (DATA / f"{case['id']}.events.gz").write_bytes(gzip.compress(events.read_bytes(), 9, mtime=0))
     (DATA / f"{case['id']}.json").write_text(scrub(json.dumps(kept, indent=1), work) + "\n")
+    if case.get("direct"):
+        return ""
     problems = (
         [] if kept["verdict"] == case["verdict"] else [f"{kept['verdict']} in place of {case['verdict']}"]
     )

@@ -21,19 +21,21 @@ class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def finite(evidence: Evidence, params: Mapping[str, Any]) -> CriterionResult:
-    """NaN or inf fails, naming the steps.
+    """NaN or inf fails, naming the steps; the series in which it stands first come first.
 
     Two things only warn: series that measure the machine (utilisation, timing), and NaN that stands only
     between two evaluations of an evaluation series.
     """
     wanted = msgspec.convert(dict(params), Params)
-    findings, clean = [], 0
-    for tag in evidence.metrics.tags():
+    wrong = {
+        tag: bad
+        for tag in evidence.metrics.tags()
+        if (bad := evidence.metrics.series[tag].non_finite_steps())
+    }
+    clean = len(evidence.metrics.series) - len(wrong)
+    findings = []
+    for tag, bad in sorted(wrong.items(), key=lambda item: item[1][0]):
         series = evidence.metrics.series[tag]
-        bad = series.non_finite_steps()
-        if not bad:
-            clean += 1
-            continue
         what = f"{tag} is not finite at {say.steps_text(bad)} (of {len(series)})"
         cites = tuple(say.point(tag, series, step, "not a finite number") for step in bad[:3])
         if is_padding(tag, series):

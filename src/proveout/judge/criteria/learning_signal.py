@@ -54,7 +54,7 @@ def learning_signal(evidence: Evidence, params: Mapping[str, Any]) -> CriterionR
         }
         said.append(trends.asked(view, wishes))
     findings = [*_missing(view), *_changed(view), *(finding for one in said for finding in one.findings)]
-    held = tuple(cite for one in said for cite in one.held)
+    held = tuple(cite for one in (said[-1], *said[:-1]) for cite in one.held)  # the outcome is what was asked
     return CriterionResult(kind="learning_signal", findings=tuple(findings), held=held)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from functools import cache
 from pathlib import Path
 
 from proveout.domain.checkout import compose_pythonpath, import_roots
@@ -18,6 +20,7 @@ OPTIONS = {
     "backend": "hf or megatron",
     "python": "interpreter in place of this one's or of stack bridge-cpu's",
 }
+FUSED = "transformer_engine"
 PACKAGES = ("proveout_bench", "proveout_cpu")
 LIMITATION = "bench is the built-in loop: a pass says nothing of NeMo-RL or verl"
 ON_CPU = "CPU only, backend hf: no Megatron, GPU kernel, NCCL or vLLM was exercised"
@@ -62,7 +65,10 @@ def python_of(context: LoopContext) -> str:
 
 
 def environment_of(context: LoopContext) -> dict[str, str]:
-    """What the program needs besides: the trees under test in front, and this proveout's own packages."""
+    """What the program needs besides: the trees under test in front, and this proveout's own packages.
+
+    Nothing is written into a tree under test, compiled files neither.
+    """
     if backend_of(context) == HF:
         return {}
     from proveout.stacks.place import root
@@ -72,10 +78,16 @@ def environment_of(context: LoopContext) -> dict[str, str]:
     present = {module: place for module, place in roots.items() if Path(place, *module.split(".")).is_dir()}
     own = str(platform_path(root(os.environ), PACKAGES))
     return {
-        "PYTHONPATH": compose_pythonpath({**present, "proveout_bench": own}),
-        "PYTHONPYCACHEPREFIX": str(root(os.environ) / "pycache"),
+        "PYTHONPATH": compose_pythonpath({**present, "proveout_bench": own}, _own_path(context)),
         "OMP_NUM_THREADS": "1",
+        **({} if _on_gpu(context) else {"CUDA_VISIBLE_DEVICES": ""}),
+        **({"PYTHONDONTWRITEBYTECODE": "1"} if present else {}),
     }
+
+
+def _own_path(context: LoopContext) -> str:
+    """The import path of an interpreter that the user named may be part of it; a stack has all of its own."""
+    return os.environ.get("PYTHONPATH", "") if "python" in context.options else ""
 
 
 def words_of(context: LoopContext) -> list[str]:
@@ -86,11 +98,30 @@ def words_of(context: LoopContext) -> list[str]:
 
 def limitations_of(context: LoopContext) -> tuple[str, ...]:
     """What every report must say of it."""
-    backend = backend_of(context)
-    if backend != HF:
-        return overlay(backend).limitations
+    backend, on_gpu = backend_of(context), _on_gpu(context)
+    if backend == HF:
+        return (LIMITATION, ON_GPU if on_gpu else ON_CPU)
+    said = overlay(backend)
+    if not on_gpu:
+        return said.limitations
+    return said.on_gpu if _has(python_of(context), FUSED) else (*said.on_gpu, *said.without_fused)
+
+
+def _on_gpu(context: LoopContext) -> bool:
     devices = [word.partition("=")[2] for word in context.overrides if word.startswith("runtime.device=")]
-    return (LIMITATION, ON_GPU if devices[-1:] == ["cuda"] else ON_CPU)
+    return devices[-1:] == ["cuda"]
+
+
+@cache
+def _has(python: str, module: str) -> bool:
+    """Whether the interpreter has ``module``; it is not imported."""
+    asked = (
+        f"import importlib.util, sys; sys.exit(0 if importlib.util.find_spec({module!r}) is not None else 1)"
+    )
+    try:
+        return not subprocess.run([python, "-c", asked], timeout=30, check=False).returncode
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def criteria_of(context: LoopContext) -> tuple[Criterion, ...]:

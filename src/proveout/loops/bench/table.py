@@ -19,7 +19,7 @@ HF = "hf"
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One step; see ``levels.yaml`` for the fields.
 
-    ``minutes`` is the expected wall time, ``skip`` why the step cannot run.
+    ``minutes`` is the expected wall time, ``skip`` why the step cannot run, ``only`` the one backend that has it.
     """
 
     level: int
@@ -36,6 +36,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     criteria: tuple[Criterion, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     skip: str = ""
+    only: str = ""
 
     @property
     def id(self) -> str:
@@ -64,6 +65,8 @@ class Overlay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What another backend changes; see ``megatron.yaml`` for the fields."""
 
     limitations: tuple[str, ...]
+    on_gpu: tuple[str, ...]
+    without_fused: tuple[str, ...]
     changes: dict[str, dict[str, Any]]
     steps: tuple[Row, ...]
     shared: tuple[Any, ...] = ()
@@ -76,7 +79,8 @@ def table(backend: str = HF) -> Table:
     if backend == HF:
         return plain
     other = overlay(backend)
-    changed = [_changed(row, other.changes.get(row.id, {})) for row in plain.steps]
+    rows = (row for row in plain.steps if row.only in ("", backend))
+    changed = [_changed(row, other.changes.get(row.id, {})) for row in rows]
     ordered = sorted([*changed, *other.steps], key=lambda row: row.level)
     return Table(levels=plain.levels, steps=tuple(ordered))
 

@@ -150,7 +150,7 @@ def _criteria(row: Row, python: str) -> list[Criterion]:
             "series": SAME,
         }
         found.append(Criterion(kind="resume_parity", params=params))
-    return [*found, *row.criteria]
+    return [*row.criteria, *found]
 
 
 def _model(context: LoopContext) -> list[str]:

@@ -138,6 +138,8 @@ def _step(variant: Variant, context: LoopContext) -> Step:
 
 
 def _criteria(variant: Variant, context: LoopContext) -> Iterator[Criterion]:
+    if variant.signal:
+        yield Criterion(kind="learning_signal", params={"peft": variant.peft})
     grads = ['min(data["actor/grad_norm"]) > 0']
     if variant.critic:
         grads.append('min(data["critic/grad_norm"]) > 0')
@@ -157,8 +159,6 @@ def _criteria(variant: Variant, context: LoopContext) -> Iterator[Criterion]:
             kind="resume_parity",
             params={"baseline": saved, "saved": saved, "resumed_after": variant.from_.step},
         )
-    if variant.signal:
-        yield Criterion(kind="learning_signal", params={"peft": variant.peft})
     yield from provenance(context, NAME)
 
 

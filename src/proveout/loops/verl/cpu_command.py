@@ -107,15 +107,17 @@ def _fill(word: str, fields: dict[str, str]) -> str:
 def _environment(context: LoopContext, interpreter: str) -> dict[str, str]:
     """The checkouts before the wheels; their bytecode is kept elsewhere, so that nothing is written into them."""
     stacks = root(os.environ)
+    platform = platform_path(stacks)
     roots = import_roots(context.checkouts, NAME)
     present = {module: place for module, place in roots.items() if Path(place, *module.split(".")).is_dir()}
     return {
         "PATH": f"{Path(interpreter).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "PYTHONPATH": compose_pythonpath(
-            {**present, "proveout_cpu": str(platform_path(stacks))}, context.options.get("pythonpath", "")
+            {**present, "proveout_cpu": str(platform)}, context.options.get("pythonpath", "")
         ),
         **({"PYTHONPYCACHEPREFIX": str(stacks / "pycache")} if present else {}),
         "PROVEOUT_EVIDENCE": ATTEMPT_DIR,
+        "PROVEOUT_TINY_MODELS": str(stacks / "models" / platform.name),
         "PROVEOUT_CPU_ANSWER_PROBE": "1",
         "VERL_PLATFORM": PLATFORM,
         "VERL_USE_EXTERNAL_MODULES": ",".join(filter(None, (PLUGIN, context.options.get("modules")))),

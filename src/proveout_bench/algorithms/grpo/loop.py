@@ -7,16 +7,19 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from proveout_bench.algorithms import rollouts, turns
 from proveout_bench.algorithms.driver import drive
 from proveout_bench.algorithms.grpo import oracle
 from proveout_bench.algorithms.grpo.learner import GrpoLearner
 from proveout_bench.algorithms.grpo.measure import rollout_metrics
 from proveout_bench.algorithms.learner import Experience, Learner
 from proveout_bench.algorithms.rollout import Actors, Prompts, accuracy, build_actors, rewards_of
+from proveout_bench.algorithms.turns import Environment
 from proveout_bench.batch import Batch
 from proveout_bench.checkpoint.store import Part
 from proveout_bench.config.schema import GrpoConfig
 from proveout_bench.faults import Faults
+from proveout_bench.tasks.base import Prompt
 from proveout_bench.timing import Phases
 
 
@@ -39,6 +42,7 @@ class RolloutLoop:
         self._actors = actors = build_actors(config, phases)
         self.policy, self.tokenizer = actors.policy, actors.tokenizer
         self._generator, self._prompts = actors.generator, Prompts(config, actors.task)
+        self._rollouts = rollouts.build(config, actors, self._prompts, phases)
         self._learner = build_learner(actors)
         self._batch: Batch | None = None
         self._start: tuple[Batch, Tensor] | None = None
@@ -46,31 +50,34 @@ class RolloutLoop:
     def step(self, step: int) -> dict[str, float]:
         """One rollout and the update on it."""
         phases = self._phases
-        with phases.phase("data_processing", "Preparing batch..."):
-            prompts = self._prompts.next()
-            encoded = [self.tokenizer.encode(prompt.text) for prompt in prompts]
-        with (
-            phases.phase("prepare_for_generation/total"),
-            phases.phase("prepare_for_generation/transfer_and_update_weights"),
-        ):
-            self._generator.load_weights(self.policy.weights())
-        refit = self._generator.refit()
-        for name, seconds in refit.seconds.items():
-            phases.add(f"prepare_for_generation/{name}", seconds)
-        with phases.phase("generation", f"Generating responses for batch of size {len(prompts)}..."):
-            batch = self._batch = self._generator.generate(encoded)
+        rollout = self._rollouts.next(step)
+        batch = self._batch = rollout.batch
         with phases.phase("reward_calculation", "Processing rewards..."):
-            rewards = rewards_of(self._actors, prompts, batch, self._faults)
+            rewards = rewards_of(self._actors, rollout.prompts, rollout.answers, batch, self._faults)
         with phases.phase("policy_and_reference_logprobs", "Computing logprobs..."):
             scored = self._faults.scored(batch)
             previous = self._faults.previous(self.policy.logprobs(scored), self._config.runtime.threads)
             reference = self._reference(scored, previous)
             checked = self._check(batch, scored, previous, reference)
         batch = self._faults.counted(batch)
-        checked["mask_error"] = oracle.mask_error(batch, self.tokenizer.eos_ids)
+        checked |= self._masks(rollout.prompts, batch)
         inputs, trained = self._learner.learn(step, Experience(batch, rewards, previous, reference))
-        moved = {f"refit/{name}": value for name, value in refit.metrics.items()}
-        return {**trained, **rollout_metrics(batch, rewards, inputs), **moved, **checked}
+        moved = {f"refit/{name}": value for name, value in rollout.refit.metrics.items()}
+        scores = self._actors.rewarder.measure()
+        return {
+            **trained,
+            **rollout_metrics(batch, rewards, inputs),
+            **rollout.metrics,
+            **scores,
+            **moved,
+            **checked,
+        }
+
+    def _masks(self, prompts: list[Prompt], batch: Batch) -> dict[str, float]:
+        if isinstance(self._actors.task, Environment):
+            longest = self._config.rollout.max_new_tokens
+            return turns.check(batch, prompts, self._actors.task, self.tokenizer, longest)
+        return {"mask_error": oracle.mask_error(batch, self.tokenizer.eos_ids)}
 
     def _reference(self, batch: Batch, previous: Tensor) -> Tensor:
         return self._faults.reference(
@@ -86,10 +93,12 @@ class RolloutLoop:
         now = self._reference(first, self.policy.logprobs(first))
         drift = ((now - then).abs() * first.response_mask).max()
         wrong = oracle.logprob_error(self.policy, batch, previous, self._config.rollout.temperature)
-        return {"logprob_error_max": wrong, "reference_drift": float(drift)}
+        effect = oracle.image_effect(self.policy, scored.rows(rows), previous[rows])
+        return {"logprob_error_max": wrong, "reference_drift": float(drift), **effect}
 
     def validate(self) -> dict[str, float]:
         """Mean reward on the held-out prompts."""
+        self._rollouts.settle()
         return {"accuracy": accuracy(self._actors, self._prompts.held_out(), self._config.seed)}
 
     def sample(self) -> Batch:

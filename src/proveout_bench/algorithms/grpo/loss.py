@@ -33,14 +33,30 @@ class LossInputs:
 def grpo_loss(current: Tensor, inputs: LossInputs, config: Loss) -> tuple[Tensor, dict[str, float]]:
     """Token-mean of -min(r A, clip(r) A) + beta k3(reference, current), r = exp(current - previous); metrics.
 
-    ``current`` float32 [b, T] carries the gradient. Clipping as in PPO (Schulman et al., 2017, eq. 7).
+    ``current`` float32 [b, T] carries the gradient. Clipping as in PPO (Schulman et al., 2017, eq. 7); with
+    ``importance_correction`` the first term is weighed by ``importance_weights``.
     """
     ratio = (current - inputs.previous).exp()
     clamped = ratio.clamp(1.0 - config.clip_low, 1.0 + config.clip_high)
     gain = minimum(ratio * inputs.advantages, clamped * inputs.advantages)
+    if config.importance_correction:
+        gain = gain * importance_weights(inputs, config.importance_cap)
     penalty = masked_mean(k3(inputs.reference, current), inputs.mask)
     loss = -masked_mean(gain, inputs.mask) + config.kl_beta * penalty
-    return loss, _measure(current.detach(), ratio.detach(), clamped.detach(), penalty.detach(), inputs)
+    measured = _measure(current.detach(), ratio.detach(), clamped.detach(), penalty.detach(), inputs)
+    if config.importance_correction:
+        weights = importance_weights(inputs, config.importance_cap)
+        measured["importance_weight"] = float(masked_mean(weights, inputs.mask))
+        measured["importance_weight_max"] = masked_extremes(weights, inputs.mask)[1]
+    return loss, measured
+
+
+def importance_weights(inputs: LossInputs, cap: float) -> Tensor:
+    """min(exp(previous - generation), cap), float32 [b, T]: from the weights that sampled to those of the update.
+
+    The truncated importance sampling of Ionides (2008), a weight for each token.
+    """
+    return (inputs.previous - inputs.generation).exp().clamp_max(cap)
 
 
 def _measure(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy
 from torch import Tensor
 
@@ -30,6 +32,9 @@ def loss(current: Tensor, inputs: LossInputs, config: Loss) -> float:
     )
     apart = reference - now
     penalty = numpy.expm1(apart) - apart
+    if config.importance_correction:
+        sampled = inputs.generation.detach().cpu().double().numpy()[valid]
+        worst = worst * numpy.minimum(numpy.exp(before - sampled), config.importance_cap)
     return float((config.kl_beta * penalty - worst).mean())
 
 
@@ -57,16 +62,29 @@ def logprob_error(policy: PolicyBackend, batch: Batch, logprobs: Tensor, tempera
     """
     worst = 0.0
     for row in {0, int(batch.prompt_mask.sum(dim=1).argmin())}:
-        length = int(batch.response_mask[row].sum())
+        valid = batch.response_mask[row].cpu().numpy() > 0
+        length = int(valid.nonzero()[0].max(initial=-1)) + 1
         prompt = batch.input_ids[row, : batch.prompt_length][batch.prompt_mask[row]]
         ids = numpy.concatenate([prompt.cpu().numpy(), batch.responses()[row, :length].cpu().numpy()])
-        logits = policy.logits(batch.input_ids.new_tensor(ids)[None]).double().numpy()[0] / temperature
+        pixels = () if batch.pixels is None else (batch.pixels[row : row + 1],)
+        logits = (
+            policy.logits(batch.input_ids.new_tensor(ids)[None], *pixels).double().numpy()[0] / temperature
+        )
         scores = logits[len(prompt) - 1 : -1]
         top = scores.max(axis=-1, keepdims=True)
         whole = numpy.log(numpy.exp(scores - top).sum(axis=-1)) + top[:, 0]
         wanted = scores[numpy.arange(length), ids[len(prompt) :]] - whole
-        worst = max(worst, float(numpy.abs(logprobs[row, :length].cpu().double().numpy() - wanted).max()))
+        apart = numpy.abs(logprobs[row, :length].cpu().double().numpy() - wanted)
+        worst = max(worst, float(apart[valid[:length]].max(initial=0.0)))
     return worst
+
+
+def image_effect(policy: PolicyBackend, batch: Batch, logprobs: Tensor) -> dict[str, float]:
+    """``image_effect``: largest difference of ``logprobs`` from those with blank images; empty without any."""
+    if batch.pixels is None:
+        return {}
+    blank = policy.logprobs(replace(batch, pixels=batch.pixels * 0))
+    return {"image_effect": float(((logprobs - blank).abs() * batch.response_mask).max())}
 
 
 def mask_error(batch: Batch, eos_ids: tuple[int, ...]) -> float:

@@ -112,5 +112,5 @@ class Critic:
             measured.update(loss=float(value.detach()), clip_share=float(masked_mean(clipped, mask)))
             return value
 
-        update = self._optimizer.step(loss)
+        update = self._optimizer.step(lambda: loss().backward())
         return Piece({**measured, "grad_norm": update.grad_norm, "lr": update.lr}, float(mask.sum()))

@@ -26,10 +26,12 @@ from proveout_bench.faults import Faults
 from proveout_bench.forward import response_logprobs
 from proveout_bench.generation.base import Generator
 from proveout_bench.generation.policy import PolicyGenerator
+from proveout_bench.refit.bits import bits_of, checksum
 from proveout_bench.tokenizer import Tokenizer
 from proveout_cpu.torch_cuda import on_cpu
 
 ADAPTER_FOLDER = "adapter"
+LORA_OUT = "linear_out"
 
 
 class MegatronBackend:
@@ -41,9 +43,9 @@ class MegatronBackend:
         meet(config.runtime.device)
         report_imports()
         self._folder = start_folder(config, model)
-        self._built = build(config, self._folder)
+        self._built = build(config, self._folder, self._faults)
         self._temperature = self._faults.temperature(config.rollout.temperature)
-        self._passes = Passes(self._built, config.megatron, self._temperature)
+        self._passes = Passes(self._built, config.megatron, self._temperature, config.runtime.device)
         self._optimizer = MegatronOptimizer(self._built, config, self._faults)
         self._trained = of_policy.trainable(self._built.model[0].module)
         self._faults.adapter(self._trained.values())
@@ -114,14 +116,15 @@ class MegatronBackend:
         return {"policy": Sharded(self._built, self._optimizer), "scheduler": Schedule(self._optimizer)}
 
     def measure(self) -> dict[str, float]:
-        """What of the adapters the last ``weights`` held."""
-        return self._delivery.measure() if self._delivery else {}
+        """What of the adapters the last ``weights`` held, and whether the copies on data parallel ranks are equal."""
+        return {**(self._delivery.measure() if self._delivery else {}), **self._copies()}
 
     def export(self, folder: Path) -> None:
         """Write a Hugging Face checkpoint through the Bridge, and the adapter beside it."""
         built = self._built
         with torch.no_grad(), on_cpu():
-            built.bridge.save_hf_pretrained(built.model, str(folder), show_progress=False)
+            with self._adapters_scaled(self._faults.exported_scale(1.0)):
+                built.bridge.save_hf_pretrained(built.model, str(folder), show_progress=False)
             if built.lora is not None:
                 built.bridge.save_hf_adapter(
                     built.model, str(folder / ADAPTER_FOLDER), built.lora, show_progress=False
@@ -130,6 +133,7 @@ class MegatronBackend:
 
     def export_errors(self, folder: Path, batch: Batch) -> dict[str, float]:
         """Largest differences in nats between this policy and what was exported, loaded as anyone would."""
+        batch = batch.to("cpu")
         ours = self._passes.logprobs(batch)
         if not ranks.first():
             return {}
@@ -143,10 +147,43 @@ class MegatronBackend:
             found["adapter_logprob_error"] = self._apart(ours, adapted.get_base_model(), batch)
         return found
 
+    def _copies(self) -> dict[str, float]:
+        """``ranks``, and ``ranks_differing``: how many hold other weights than the first of their data parallel group.
+
+        Experts are left out: where they are spread, ranks hold different ones.
+        """
+        if ranks.world() == 1:
+            return {}
+        from megatron.core import parallel_state
+
+        place = (
+            parallel_state.get_tensor_model_parallel_rank(),
+            parallel_state.get_pipeline_model_parallel_rank(),
+        )
+        copied = (w for w in self._trained.values() if getattr(w, "allreduce", True))
+        mine = checksum(bits_of(weight, torch.float32) for weight in copied)
+        first: dict[tuple[int, int], int] = {}
+        everywhere = ranks.gathered((place, mine))
+        differing = sum(first.setdefault(where, found) != found for where, found in everywhere)
+        return {"ranks": float(len(everywhere)), "ranks_differing": float(differing)}
+
     def _apart(self, ours: Tensor, theirs: torch.nn.Module, batch: Batch) -> float:
         with torch.no_grad():
             apart = ours - response_logprobs(theirs, batch, self._temperature)
         return float((apart.abs() * batch.response_mask).max())
+
+    @contextmanager
+    def _adapters_scaled(self, factor: float) -> Iterator[None]:
+        """The adapters' output halves times ``factor`` for a while; nothing for 1."""
+        if factor == 1.0:
+            yield
+            return
+        now = {name: weight.detach().clone() for name, weight in self._trained.items()}
+        self._put({name: w * factor if LORA_OUT in name else w for name, w in now.items()})
+        try:
+            yield
+        finally:
+            self._put(now)
 
     def _sent(self, named: Iterator[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
         """The weights on their way to the generator, where a fault may keep the adapters back."""

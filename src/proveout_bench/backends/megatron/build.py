@@ -11,7 +11,9 @@ import torch
 from proveout_bench import ranks
 from proveout_bench.backends.megatron.limits import MODULES, targets_of
 from proveout_bench.config.schema import RunConfig
+from proveout_bench.faults import Faults
 from proveout_bench.tokenizer import CharacterTokenizer
+from proveout_cpu.megatron import transformer_engine_is_there
 from proveout_cpu.torch_cuda import on_cpu
 
 START = "start"
@@ -43,7 +45,7 @@ def start_folder(config: RunConfig, model: Any) -> Path:
     return folder
 
 
-def build(config: RunConfig, folder: Path) -> Built:
+def build(config: RunConfig, folder: Path, faults: Faults) -> Built:
     """Import ``folder`` with the layout of ``config``, float32, wrapped for data parallelism.
 
     The global random state stays as it was.
@@ -55,11 +57,12 @@ def build(config: RunConfig, folder: Path) -> Built:
         bridge = AutoBridge.from_hf_pretrained(str(folder), torch_dtype=torch.float32)
         provider = bridge.to_megatron_provider(load_weights=True)
         _settle(provider, config)
+        faults.provider(provider)
         provider.finalize()
         provider.initialize_model_parallel(seed=config.seed)
         lora = _lora(config) if config.lora.rank else None
         if lora is not None:
-            provider.register_pre_wrap_hook(lambda chunks: lora(chunks, training=True))
+            provider.register_pre_wrap_hook(lambda chunks: faults.bound(lora(chunks, training=True)))
         model = provider.provide_distributed_model(
             use_cpu_initialization=config.runtime.device == "cpu",
             wrap_with_ddp=True,
@@ -73,7 +76,7 @@ def build(config: RunConfig, folder: Path) -> Built:
 
 
 def _settle(provider: Any, config: RunConfig) -> None:
-    """The layout, and without CUDA the layers and settings that need no GPU kernel."""
+    """The layout, and without CUDA or Transformer Engine the layers and settings that need no kernel of its own."""
     layout = config.megatron
     fields: dict[str, Any] = {
         "tensor_model_parallel_size": layout.tp,
@@ -86,7 +89,7 @@ def _settle(provider: Any, config: RunConfig) -> None:
         "hidden_dropout": 0.0,
         "attention_dropout": 0.0,
     }
-    if config.runtime.device == "cpu":
+    if config.runtime.device == "cpu" or not transformer_engine_is_there():
         from megatron.bridge.models.gpt_provider import local_layer_spec
         from megatron.core.transformer.enums import AttnBackend
 
@@ -101,8 +104,9 @@ def _settle(provider: Any, config: RunConfig) -> None:
             "gradient_accumulation_fusion": False,
             "moe_grouped_gemm": False,
             "moe_permute_fusion": False,
-            "use_cpu_initialization": True,
         }
+    if config.runtime.device == "cpu":
+        fields["use_cpu_initialization"] = True
     for name, value in fields.items():
         if hasattr(provider, name):
             setattr(provider, name, value)

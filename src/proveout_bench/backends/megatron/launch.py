@@ -25,6 +25,8 @@ def start(config: RunConfig, run: Callable[[], None]) -> None:
     Rank 0 keeps the console; each other rank writes to ``rank_<n>.log`` in the output directory.
     """
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+    if config.runtime.device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
     _known(meeting.import_megatron)
     world = world_of(config)
     if world == 1:
@@ -33,7 +35,31 @@ def start(config: RunConfig, run: Callable[[], None]) -> None:
         finally:
             meeting.part()
         return
-    spread(config, world, run)
+
+    def on_its_device() -> None:
+        take_device(config.runtime.device)
+        run()
+
+    spread(config, world, on_its_device)
+
+
+def take_device(device: str) -> None:
+    """On a machine with GPUs let this rank see its own alone, before anything touched one.
+
+    So "cuda" means the same GPU to every part of the rank. EnvironmentFaultError where there are too few.
+    """
+    if device != "cuda":
+        return
+    import torch
+
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = visible.split(",") if visible else [str(n) for n in range(torch.cuda.device_count())]
+    if ranks.world() > len(names):
+        raise EnvironmentFaultError(
+            f"runtime.device=cuda: the layout has {ranks.world()} processes, each with a GPU of its own, and "
+            f"there are {len(names)} GPUs"
+        )
+    os.environ["CUDA_VISIBLE_DEVICES"] = names[ranks.rank()]
 
 
 def spread(config: RunConfig, world: int, run: Callable[[], None]) -> None:

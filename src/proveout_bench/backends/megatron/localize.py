@@ -23,8 +23,9 @@ def first_differing(built: Built, original: Any, ids: Tensor) -> list[str]:
     model = built.model[0].module
     ours, theirs = _Recorder(), _Recorder()
     with torch.no_grad(), on_cpu(), ours.watching(model), theirs.watching(original):
-        places = torch.arange(ids.shape[1]).expand(len(ids), -1).contiguous()
-        model(ids, places, None)
+        device = next(model.parameters()).device
+        places = torch.arange(ids.shape[1], device=device).expand(len(ids), -1).contiguous()
+        model(ids.to(device), places, None)
         original(input_ids=ids, use_cache=False)
     for place in _places(len(model.decoder.layers)):
         found = [text for name, pair in place(ours, theirs, built.settings) if (text := _apart(name, *pair))]
@@ -51,7 +52,7 @@ class _Recorder:
     def _keep(self, name: str, output: Any) -> None:
         value = output[0] if isinstance(output, tuple) else output
         if isinstance(value, Tensor):
-            self.seen[name] = value.detach().float()
+            self.seen[name] = value.detach().float().cpu()
 
 
 Pair = tuple[Tensor | None, Tensor | None]

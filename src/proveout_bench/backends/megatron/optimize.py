@@ -28,10 +28,10 @@ class MegatronOptimizer:
         from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
         from megatron.core.optimizer_param_scheduler import OptimizerParamScheduler
 
-        asked = config.optimizer
+        asked, lr = config.optimizer, faults.rate(config.lr)
         settings = OptimizerConfig(
             optimizer="adam",
-            lr=config.lr,
+            lr=lr,
             min_lr=0.0,
             weight_decay=asked.weight_decay,
             adam_beta1=asked.beta1,
@@ -46,11 +46,13 @@ class MegatronOptimizer:
         self._model, self._faults = built.model, faults
         with on_cpu():
             self.inner: Any = get_megatron_optimizer(settings, built.model)
+        for group in self.inner.param_groups:
+            group["params"] = faults.optimized(group["params"])
         warmup = asked.warmup_steps
         self.schedule: Any = OptimizerParamScheduler(
             self.inner,
             init_lr=0.0,
-            max_lr=config.lr,
+            max_lr=lr,
             min_lr=0.0,
             lr_warmup_steps=warmup + 1 if warmup else 0,
             lr_decay_steps=FOREVER,
@@ -62,10 +64,12 @@ class MegatronOptimizer:
         )
         if warmup:
             self.schedule.step(1)
-        built.settings.finalize_model_grads_func = finalize_model_grads
+        if faults.reduces():
+            built.settings.finalize_model_grads_func = finalize_model_grads
         built.settings.grad_scale_func = self.inner.scale_loss
         self._weights = trainable(built.model[0].module)
         self._marked: dict[str, Tensor] = {}
+        self._updates = 0
 
     def step(self, backward: Callable[[], None]) -> Update:
         """One update on the gradients that ``backward`` makes; one that is not finite is not applied."""
@@ -74,15 +78,18 @@ class MegatronOptimizer:
                 for chunk in self._model:
                     chunk.zero_grad_buffer()
                 self.inner.zero_grad()
+            leftover = math.sqrt(over_ranks(self._weights, _gradient))
             backward()
+            self._updates += 1
             rate = float(self.inner.param_groups[0]["lr"])
             self.inner.prepare_grads()
+            self._faults.gradients(self._updates, list(self._weights.values()))
             norm = float(self.inner.get_grad_norm() or 0.0)
             if not math.isfinite(norm):
-                return Update(grad_norm=norm, lr=rate, applied=False)
+                return Update(grad_norm=norm, lr=rate, applied=False, leftover=leftover)
             applied, _, _ = self.inner.step()
             self.schedule.step(1)
-            return Update(grad_norm=norm, lr=rate, applied=bool(applied))
+            return Update(grad_norm=norm, lr=rate, applied=bool(applied), leftover=leftover)
 
     def mark(self) -> None:
         """Copy the trainable parameters of this rank."""
@@ -103,6 +110,12 @@ class MegatronOptimizer:
         return round(over_ranks(self._weights, lambda _, weight: float(weight.numel())))
 
 
+def _gradient(_: str, weight: torch.nn.Parameter) -> float:
+    """Sum of squares of what is held as the gradient of ``weight``, in Megatron's buffer and beside it."""
+    held = (getattr(weight, "main_grad", None), weight.grad)
+    return sum(float(one.double().square().sum()) for one in held if one is not None)
+
+
 def over_ranks(
     weights: dict[str, torch.nn.Parameter], measure: Callable[[str, torch.nn.Parameter], float]
 ) -> float:
@@ -121,12 +134,13 @@ def over_ranks(
             experts += measure(name, weight)
     if dist.get_world_size() == 1:
         return dense + experts
+    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
     total = []
     for value, group in (
         (dense, parallel_state.get_model_parallel_group()),
         (experts, parallel_state.get_expert_tensor_model_pipeline_parallel_group()),
     ):
-        one = torch.tensor([value], dtype=torch.float64)
+        one = torch.tensor([value], dtype=torch.float64, device=device)
         dist.all_reduce(one, group=group)
         total.append(float(one))
     return sum(total)

@@ -20,14 +20,18 @@ Loss = Callable[[Tensor], Tensor]
 
 
 class Passes:
-    """Log-probabilities of whole batches, the same on every rank, and their gradients."""
+    """Log-probabilities of whole batches, the same on every rank, and their gradients.
 
-    def __init__(self, built: Built, layout: Megatron, temperature: float) -> None:
+    Batches may lie on another device than the model; what comes out lies where the batch does.
+    """
+
+    def __init__(self, built: Built, layout: Megatron, temperature: float, device: str) -> None:
         from megatron.core import parallel_state
         from megatron.core.pipeline_parallel import get_forward_backward_func
 
         self._state, self._schedule = parallel_state, get_forward_backward_func()
         self._model, self._layout, self._temperature = built.model, layout, temperature
+        self._device = device
 
     def logprobs(self, batch: Batch) -> Tensor:
         """Of the response tokens, float32 [B, T], without gradient."""
@@ -40,8 +44,10 @@ class Passes:
 
         with torch.no_grad(), on_cpu():
             self._run(aligned, rows, collect, forward_only=True)
-            mine = torch.cat(found) if found else torch.empty(len(rows), batch.response_mask.shape[1])
-            return self._whole(self._from_last(mine))[: len(batch.input_ids)]
+            shape = (len(rows), batch.response_mask.shape[1])
+            mine = torch.cat(found) if found else torch.empty(shape, device=self._device)
+            whole = self._whole(self._from_last(mine))[: len(batch.input_ids)]
+            return whole.to(batch.input_ids.device)
 
     def backward(self, batch: Batch, loss: Loss) -> None:
         """Gradients of ``loss`` (of the log-probabilities of the whole batch, float32 [B, T]) into the model.
@@ -57,7 +63,7 @@ class Passes:
     def logits(self, ids: Tensor) -> Tensor:
         """Of sequences without padding, float32 [B, S, V]; those of the rank that is furthest from rank 0."""
         with torch.no_grad(), on_cpu():
-            return _furthest(self._logits(ids)).cpu()
+            return _furthest(self._logits(ids.to(self._device))).cpu()
 
     def _logits(self, ids: Tensor) -> Tensor:
         found: list[Tensor] = []
@@ -72,20 +78,21 @@ class Passes:
             return found[-1].sum()
 
         self._run(everything, torch.arange(len(ids)), collect, forward_only=True, microbatches=1)
-        shape = self._from_last(torch.tensor(found[0].shape if found else (0, 0, 0)))
-        mine = self._from_last(found[0] if found else torch.empty(*shape.tolist()))
+        shape = self._from_last(torch.tensor(found[0].shape if found else (0, 0, 0), device=self._device))
+        mine = self._from_last(found[0] if found else torch.empty(shape.tolist(), device=self._device))
         return mine[:, : ids.shape[1]].contiguous()
 
     def next_logits(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Logits after the first ``lengths`` int64 [B] tokens of each row, float32 [B, V], on every rank."""
         places = (lengths - 1).view(-1, 1, 1)
         with torch.no_grad(), on_cpu():
-            everywhere = self._logits(ids)
+            everywhere = self._logits(ids.to(self._device)).to(ids.device)
             return everywhere.gather(1, places.expand(-1, 1, everywhere.shape[-1])).squeeze(1)
 
     def _backward_whole(self, batch: Batch, loss: Loss) -> None:
         aligned, rows = self._mine(batch)
-        count, seen = len(batch.input_ids), []
+        count, home = len(batch.input_ids), batch.input_ids.device
+        seen: list[Tensor] = []
 
         def compute(logits: Tensor, piece: Aligned, index: Tensor) -> Tensor:
             mine = self._chosen(logits, piece)
@@ -93,20 +100,21 @@ class Passes:
             seen.append(whole[:count])
             real = index < count
             whole = whole.index_put((index[real],), mine[real])
-            value: Tensor = loss(whole[:count])
-            return value * self._layout.dp
+            value = loss(whole[:count].to(home))
+            return value.to(self._device) * self._layout.dp
 
         with on_cpu():
             self._run(aligned, rows, compute, forward_only=False)
             if self._layout.pp > 1:
                 shape = (count, batch.response_mask.shape[1])
-                whole = self._from_last(seen[0] if seen else torch.empty(shape))
+                whole = self._from_last(seen[0] if seen else torch.empty(shape, device=self._device))
                 if not seen:
-                    loss(whole)
+                    loss(whole.to(home))
 
     def _backward_in_parts(self, batch: Batch, loss: Loss) -> None:
         current = self.logprobs(batch).requires_grad_()
         (gradient,) = torch.autograd.grad(loss(current), current)
+        gradient = gradient.to(self._device)
         aligned, rows = self._mine(batch)
         padded = torch.cat(
             [gradient, gradient.new_zeros(len(aligned.ids) - len(gradient), gradient.shape[1])]
@@ -121,7 +129,7 @@ class Passes:
 
     def _mine(self, batch: Batch) -> tuple[Aligned, Tensor]:
         """The batch, filled up to what divides evenly with its first row, and this rank's rows of it."""
-        aligned = align(batch, self._layout.tp if self._layout.sequence_parallel else 1)
+        aligned = align(batch.to(self._device), self._layout.tp if self._layout.sequence_parallel else 1)
         count, parts = len(aligned.ids), self._layout.dp * self._layout.microbatches
         if more := -count % parts:
             aligned = aligned.rows(torch.cat([torch.arange(count), torch.zeros(more, dtype=torch.int64)]))

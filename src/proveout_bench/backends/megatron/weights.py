@@ -19,10 +19,13 @@ HALVES = ("lora_A", "lora_B")
 
 
 def exported(built: Built, *, merged: bool = True) -> Iterator[tuple[str, Tensor]]:
-    """Every weight, detached, on the CPU; with the adapters in it if ``merged``. All ranks must go through it."""
+    """Every weight, detached, on the device of the model; with the adapters in it if ``merged``.
+
+    All ranks must go through it.
+    """
     with torch.no_grad(), on_cpu():
         named = built.bridge.export_hf_weights(
-            built.model, cpu=True, show_progress=False, merge_adapter_weights=merged
+            built.model, cpu=_on_cpu(built), show_progress=False, merge_adapter_weights=merged
         )
         yield from fused((item[0], item[1].detach()) for item in named)
 
@@ -52,10 +55,14 @@ def changes(built: Built, scale: float) -> dict[str, Tensor]:
     All ranks must call it.
     """
     with torch.no_grad(), on_cpu():
-        named = built.bridge.export_adapter_weights(built.model, cpu=True, show_progress=False)
+        named = built.bridge.export_adapter_weights(built.model, cpu=_on_cpu(built), show_progress=False)
         halves = {_split(item[0]): item[1].detach().clone() for item in named}
     owners = dict.fromkeys(name for name, _ in halves)
     return {f"{name}.weight": scale * halves[name, "lora_B"] @ halves[name, "lora_A"] for name in owners}
+
+
+def _on_cpu(built: Built) -> bool:
+    return bool(next(built.model[0].parameters()).device.type == "cpu")
 
 
 def _split(name: str) -> tuple[str, str]:

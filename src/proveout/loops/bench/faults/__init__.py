@@ -15,12 +15,21 @@ from proveout.domain.finding import Boundary
 RESUME = "lora-resume"
 
 
+class Elsewhere(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is different with another backend: what names the fault there, the expected boundary, or why it is
+    ``not_for`` that backend at all."""
+
+    what: str = ""
+    boundary: Boundary | tuple[Boundary, ...] | None = None
+    not_for: str = ""
+
+
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """One fault. ``step`` is the variant of ``level`` whose run carries it; ``stage`` "save" takes the run before.
 
     ``words`` inject it (by default ``fault.inject`` with ``inject`` or the id); ``extra`` are words of the run itself,
     under which a sound run passes; ``prepare`` names files that are made first; ``invisible`` is the reason where the
-    level cannot show it; ``fresh`` needs an interpreter of its own.
+    level cannot show it; ``fresh`` needs an interpreter of its own; ``not_for`` is why the backend has no such place.
     """
 
     id: str
@@ -39,6 +48,20 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     fresh: bool = False
     invisible: str = ""
+    not_for: str = ""
+    on: dict[str, Elsewhere] = {}
+
+    def with_backend(self, backend: str) -> Fault:
+        """The fault as this backend has it."""
+        other = self.on.get(backend)
+        if other is None:
+            return self
+        return msgspec.structs.replace(
+            self,
+            what=other.what or self.what,
+            boundary=_several(other.boundary) if other.boundary else self.boundary,
+            not_for=other.not_for,
+        )
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,6 +82,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     timeout_s: float | None = None
     fresh: bool = False
     invisible: str = ""
+    on: dict[str, Elsewhere] = {}
 
 
 class _Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -100,7 +124,7 @@ def _fault(entry: _Entry, group: _Group) -> Fault:
         seam=entry.seam or group.seam,
         level=entry.level,
         step=entry.step,
-        boundary=boundary if isinstance(boundary, tuple) else (boundary,),
+        boundary=_several(boundary),
         source=entry.source,
         words=entry.words or (() if entry.env else (f"fault.inject={entry.inject or entry.id}",)),
         extra=entry.extra,
@@ -110,4 +134,9 @@ def _fault(entry: _Entry, group: _Group) -> Fault:
         timeout_s=entry.timeout_s,
         fresh=entry.fresh,
         invisible=entry.invisible,
+        on=entry.on,
     )
+
+
+def _several(boundary: Boundary | tuple[Boundary, ...]) -> tuple[Boundary, ...]:
+    return boundary if isinstance(boundary, tuple) else (boundary,)

@@ -1,0 +1,1 @@
+"""What scores the responses: rules, or a reward model."""
