@@ -36,7 +36,7 @@ def ask(case: dict[str, Any], before: bytes = b"", after: bytes = b"") -> Triage
 
 def marks(case: dict[str, Any], result: TriageResult) -> Counter[str]:
     """What is right and what is forbidden in one answer."""
-    label, root = case["label"], (case.get("root_line") or "").strip()
+    label, root = case["label"], (case.get("root_line") or "").strip(" .\n")
     fair = {label, *(case.get("also_ok") or ())} | ({"noise", "none"} if label == "noise" else set())
     found = Counter(
         cases=1, boundary=result.boundary in fair, verdict=result.verdict == case["expected_verdict"]

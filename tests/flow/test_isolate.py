@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -14,12 +15,15 @@ from tests.conftest import call
 from tests.flow.forked import ForkedScheduler
 
 from proveout.domain.errors import UsageError
+from proveout.domain.finding import Finding, Severity
 from proveout.domain.isolation import Isolation, Outcome, Rerun
+from proveout.domain.layout import AttemptLayout
 from proveout.domain.loop import LoopContext
-from proveout.domain.step import LevelRequest, Plan
+from proveout.domain.step import LevelRequest, Plan, Step
 from proveout.domain.verdict import Verdict
+from proveout.flow import isolation_verify
 from proveout.flow.execute import Policy, execute
-from proveout.flow.isolate import Budget, isolate, isolations
+from proveout.flow.isolate import Budget, _compared, isolate, isolations
 from proveout.flow.isolation_case import Case, case_of, preview
 from proveout.flow.prove import write_reports
 from proveout.flow.reporting import build
@@ -212,6 +216,53 @@ def test_re_runs_that_cannot_start_decide_nothing(tmp_path: Path, bench: ForkedS
     assert result.outcome is Outcome.UNDECIDED
     assert set(reruns(result).values()) == {Rerun.UNFINISHED}
     assert "no attempt directory can be made" in result.tried[0].reason
+
+
+class Strict:
+    """The bench loop as one that runs from a checkout which knows no ``rollout.max_new_tokens``."""
+
+    def verify(self, step: Step, context: LoopContext) -> tuple[Finding, ...]:
+        halved = [word for word in step.command.argv if word == "rollout.max_new_tokens=4"]
+        return tuple(
+            Finding(id="loop.unread", severity=Severity.ERROR, what=f"{word} is not read") for word in halved
+        )
+
+
+def test_a_rung_that_the_loop_rejects_is_blocked_and_never_run(
+    tmp_path: Path, bench: ForkedScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run_of(tmp_path, bench, "fault.nan_beyond_tokens=5")
+    case = case_of(run)
+    only = tuple(pair for pair in case.rungs if pair[0].id == "shorter-sequences")
+    monkeypatch.setattr(isolation_verify, "loops", SimpleNamespace(get=lambda name: Strict()))
+    result = isolate(run, msgspec.structs.replace(case, rungs=only), bench, Budget(), Quiet())
+    assert result.outcome is Outcome.UNDECIDED
+    (blocked,) = [tried for tried in result.tried if tried.rerun is Rerun.BLOCKED]
+    assert (blocked.rung, blocked.reason, blocked.directory) == (
+        "shorter-sequences",
+        "rollout.max_new_tokens=4 is not read",
+        "",
+    )
+    assert not run.layout.reruns.exists()
+
+
+@pytest.mark.parametrize(
+    ("verdict", "finding"),
+    [(Verdict.BLOCKED, "triage.environment"), (Verdict.FAIL, "judge.provenance.foreign")],
+)
+def test_a_re_run_that_never_ran_the_loop_under_test_is_blocked(
+    tmp_path: Path, bench: ForkedScheduler, verdict: Verdict, finding: str
+) -> None:
+    case = case_of(run_of(tmp_path, bench, "fault.nan_beyond_tokens=5"))
+    _, applied = next(pair for pair in case.rungs if pair[0].id == "shorter-sequences")
+    assert applied.step is not None
+    found = Finding(id=finding, severity=Severity.ERROR, what="x", verdict=verdict)
+    result = msgspec.structs.replace(case.attempt, verdict=verdict, findings=(found,))
+    files = AttemptLayout(tmp_path / "none")
+    assert _compared(case, msgspec.structs.replace(applied, values={}), applied.step, files, result) == (
+        Rerun.BLOCKED,
+        finding,
+    )
 
 
 def test_isolation_is_no_pass_and_no_attempt(tmp_path: Path, bench: ForkedScheduler) -> None:

@@ -11,7 +11,11 @@ from proveout.domain.verdict import Verdict
 
 
 class Rerun(StrEnum):
-    """What one re-run showed. NO_EFFECT: its resolved configuration does not show the change."""
+    """What one re-run showed. NO_EFFECT: its resolved configuration does not show the change.
+
+    BLOCKED: the loop under test never ran with the change: its checkout rejects it, or the re-run was Blocked, or
+    ran other code.
+    """
 
     PLANNED = "planned"
     FLIPPED = "flipped"
@@ -19,11 +23,14 @@ class Rerun(StrEnum):
     OTHER = "fails otherwise"
     NO_EFFECT = "change without effect"
     UNFINISHED = "unfinished"
+    BLOCKED = "blocked"
     SKIPPED = "skipped"
 
 
 class Outcome(StrEnum):
-    """How an isolation ended. UNDECIDED: nothing flipped, but some re-run did not come to its own end."""
+    """How an isolation ended. UNDECIDED: nothing flipped, but some re-run did not come to its own end or was
+    blocked.
+    """
 
     ISOLATED = "isolated"
     NOT_ISOLATED = "not isolated"

@@ -23,12 +23,15 @@ from proveout.flow.attempt import conclude, follow, start
 from proveout.flow.evidence import related_to
 from proveout.flow.isolation_case import CONTROL, Case, deciding, planned, used
 from proveout.flow.isolation_state import bring_state
+from proveout.flow.isolation_verify import rejected
 from proveout.flow.observer import Observer
 from proveout.flow.provenance import imports_of
 from proveout.launch import Job, Launch
 from proveout.store.runs import Run
 from proveout.triage.ladders import Rung
 from proveout.triage.rungs import Applied, effect
+
+_OTHER_CODE = "judge.provenance"
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +96,10 @@ class _Climb:
             if done >= self._budget.runs or left <= 0:
                 self.spent = True
                 return
+            if why := rejected(self._run, self._case.step, applied.step):
+                refused = planned(self._run, 0, rung, Applied(reason=why))
+                yield msgspec.structs.replace(refused, rerun=Rerun.BLOCKED)
+                continue
             done += 1
             found = self._rerun(rung, applied, applied.step, left)
             self._going = None
@@ -150,6 +157,8 @@ def _compared(
     ours, theirs = deciding(result), case.failure.findings
     if set(ours) == set(theirs):
         return Rerun.SAME, ", ".join(ours)
+    if result.verdict is Verdict.BLOCKED or any(name.startswith(_OTHER_CODE) for name in ours):
+        return Rerun.BLOCKED, ", ".join(ours) or result.verdict.value
     return Rerun.OTHER, ", ".join(ours) or result.verdict.value
 
 
@@ -157,13 +166,13 @@ def _concluded(case: Case, tried: list[Tried], spent: bool, outcome: Outcome, be
     rungs = {rung.id: rung for rung, _ in case.rungs}
     last = tried[-1] if tried else None
     flipped = rungs[last.rung] if last is not None and last.rerun is Rerun.FLIPPED else None
-    run_at_all = [item for item in tried if item.rerun is not Rerun.SKIPPED and item.rung != CONTROL.id]
+    run_at_all = [item for item in tried if item.directory and item.rung != CONTROL.id]
     if flipped is not None:
         outcome = Outcome.NOT_REPEATABLE if flipped is CONTROL else Outcome.ISOLATED
     elif outcome is not Outcome.INTERRUPTED:
         if spent:
             outcome = Outcome.BUDGET_SPENT
-        elif any(item.rerun is Rerun.UNFINISHED for item in tried):
+        elif any(item.rerun in (Rerun.UNFINISHED, Rerun.BLOCKED) for item in tried):
             outcome = Outcome.UNDECIDED
         elif not run_at_all:
             outcome = Outcome.NOTHING_TO_TRY
@@ -194,7 +203,7 @@ def _summary(case: Case, outcome: Outcome, flipped: Rung | None, runs: int) -> s
         Outcome.ISOLATED: f"passes with {flipped.title if flipped else ''}",
         Outcome.NOT_REPEATABLE: "passes unchanged, so its failure does not repeat and nothing was isolated",
         Outcome.NOT_ISOLATED: f"{count} failed too: not isolated",
-        Outcome.UNDECIDED: f"{count}, and not every one came to its end: not isolated",
+        Outcome.UNDECIDED: f"{count}, and not every rung could be run to its end: not isolated",
         Outcome.BUDGET_SPENT: f"not isolated: the budget ended after {count}, before the ladder did",
         Outcome.NOTHING_TO_TRY: "no rung of the ladder changes anything here: not isolated",
         Outcome.INTERRUPTED: f"interrupted after {count}: not isolated",

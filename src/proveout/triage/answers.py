@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from proveout.domain import redact
 from proveout.domain.evidence import End, ExitRecord, TriageResult
 from proveout.domain.finding import Boundary, Citation, Where
@@ -13,9 +15,10 @@ from proveout.domain.metrics import MetricTable
 from proveout.domain.verdict import Verdict
 from proveout.triage import numerics, recorder
 from proveout.triage.catalog import STAGES, Rule, load
-from proveout.triage.decide import Candidate, Ending, Sorted
+from proveout.triage.decide import Candidate, Ending, Sorted, is_exception
 from proveout.triage.hang import Hang
 from proveout.triage.scan import Event, LogScan
+from proveout.triage.stages import last_mark
 
 _UNFINISHED = {
     End.TIMED_OUT: "the launcher stopped it at its time limit; nothing in the log says why it took so long",
@@ -60,6 +63,9 @@ _FRAME_STAGES = (
     ),
     ("engine_start", ("run_engine_core", "init_device", "wait_for_engine_startup")),
 )
+
+
+_WORK = ("rollout", "logprob", "train_step")
 
 
 class Answers:
@@ -197,7 +203,25 @@ class Answers:
             return self.incomplete(f"the last step shown is {reached} of {planned} planned")
         if exit_ is not None:
             return self._judged()
+        if ended_well and self._only_resumed():
+            return self._resumed_past_end()
         return self._quiet() if ended_well else self.incomplete(self._no_end())
+
+    def _only_resumed(self) -> bool:
+        """Whether it took up a checkpoint and printed neither a step nor a rollout of its own."""
+        tail, begins = self.scans[0].tail, self.scans[0].tail_offset
+        resumed = last_mark("resume", tail)
+        if resumed < 0 or begins + resumed < self.end.last_progress:
+            return False
+        return all(last_mark(stage, tail[resumed:]) < 0 for stage in _WORK)
+
+    def _resumed_past_end(self) -> TriageResult:
+        said = self.incomplete("it resumed from a checkpoint and printed no step of its own")
+        return replace(
+            said,
+            subkind="resumed-past-end",
+            remedy="resume with more total steps than the checkpoint has, or start afresh",
+        )
 
     def _judged(self) -> TriageResult:
         """It exited with status 0, yet somebody asks: the log does not say what the criteria found."""
@@ -220,7 +244,11 @@ class Answers:
 
     def _bad_signs(self, best: Candidate | None) -> bool:
         dead = any(e.file != 0 or e.last_offset > self.end.completed for e in self.found.wrappers)
-        return best is not None or dead or bool(self.found.cut) or self.end.exit_failed >= 0
+        raised = any(
+            is_exception(e) and (e.file != 0 or e.last_offset > self.end.last_progress)
+            for e in self.found.aftermath
+        )
+        return best is not None or dead or raised or bool(self.found.cut) or self.end.exit_failed >= 0
 
     def _no_end(self) -> str:
         if not any(scan.size for scan in self.scans):
@@ -264,9 +292,9 @@ class Answers:
         )
 
     def _unknown(self, best: Candidate | None, exit_: ExitRecord | None) -> TriageResult:
-        for died in self.found.wrappers if best is None else ():
-            if died.rule is not None and died.rule.boundary is not Boundary.UNKNOWN:
-                return self._blamed(died, died.rule.boundary)
+        blamed = self._names_a_part() if best is None else None
+        if blamed is not None and blamed.rule is not None:
+            return self._blamed(blamed, blamed.rule.boundary)
         subkind, why, remedy = self._undecided(best, exit_)
         event = best.event if best else (self.found.wrappers[0] if self.found.wrappers else None)
         return TriageResult(
@@ -280,6 +308,13 @@ class Answers:
             remedy=remedy,
             undecided_because=why,
         )
+
+    def _names_a_part(self) -> Event | None:
+        """The wrapper that tells which part died; one that only waited in vain counts where nothing died before."""
+        ordered = sorted(self.found.wrappers, key=lambda e: (e.file, e.order))
+        sure = [e for e in ordered if e.rule and e.rule.boundary not in (Boundary.UNKNOWN, Boundary.HANG)]
+        waited = [e for e in ordered[:1] if e.rule and e.rule.boundary is Boundary.HANG]
+        return next(iter([*sure, *waited]), None)
 
     def _undecided(self, best: Candidate | None, exit_: ExitRecord | None) -> tuple[str, str, str]:
         """Sub-kind, why nothing decides, and what would."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proveout.triage.decide import Candidate, Ending, Sorted, is_exception
 from proveout.triage.scan import Event, LogScan
@@ -16,6 +16,7 @@ _FILE_PID = re.compile(r"-(\d+)\.(?:err|out|log)$")
 _LINE_PID = re.compile(r"pid=(\d+)")
 _KILLED = re.compile(r"[Kk]illed process (\d+)")
 _RETRY = re.compile(r"(?i)\bretry(?:ing)?\b|will retry|attempt \d+|\bignor(?:ed|ing)\b|\bskipp(?:ed|ing)\b")
+_FIRST_RANK = re.compile(rb"Root Cause \(first observed failure\)[^|]{0,600}?\brank +: (\d+)")
 CHAINED = ("cause", "context")
 LATER = 0.35
 
@@ -32,6 +33,8 @@ class _Scene:
     hang: int | None
     children: dict[int, Trace]
     firm: set[int]
+    origins: set[str]
+    first_ranks: set[int]
 
 
 def rank(found: Sorted, scans: Sequence[LogScan], end: Ending) -> list[Candidate]:
@@ -50,8 +53,11 @@ def rank(found: Sorted, scans: Sequence[LogScan], end: Ending) -> list[Candidate
             for c in found.candidates
             if c.rule is not None and c.rule.strength >= 2 and is_exception(c.event)
         },
+        {_said(c) for c in found.candidates if is_exception(c.event) and not _handed_on(c)},
+        {int(rank) for scan in scans for rank in _FIRST_RANK.findall(scan.tail)},
     )
     for candidate in found.candidates:
+        candidate.event = _of_first_rank(candidate, scene)
         _by_trace(candidate, scene)
         _by_place(candidate, scene)
         if _outlived(candidate, end):
@@ -83,6 +89,9 @@ def _by_trace(candidate: Candidate, scene: _Scene) -> None:
         candidate.score -= 12
         candidate.why.append("raised from another exception that a rule knows")
     child = scene.children.get(id(trace))
+    if _handed_on(candidate) and _said(candidate) in scene.origins:
+        candidate.score -= 6
+        candidate.why.append("the same exception stands where it was raised")
     if candidate.rule is None and child is not None:
         candidate.score -= {"context": 1, "remote": 3}.get(child.relation, 0)
 
@@ -101,6 +110,27 @@ def _by_place(candidate: Candidate, scene: _Scene) -> None:
         candidate.score -= 8
     if scene.shutdown is not None and event.offset > scene.shutdown:
         candidate.score -= 2
+
+
+def _of_first_rank(candidate: Candidate, scene: _Scene) -> Event:
+    """The event as the rank printed it that torchrun saw fail first, where several ranks printed the same."""
+    event = candidate.event
+    if not scene.first_ranks or event.count == 1 or not is_exception(event):
+        return event
+    for trace in scene.scans[event.file].traces:
+        same = trace.line is not None and trace.line.text.strip() == _said(candidate)
+        if same and trace.rank in scene.first_ranks and trace.line is not None:
+            return replace(event, line=trace.line, trace=trace)
+    return event
+
+
+def _said(candidate: Candidate) -> str:
+    return candidate.event.line.text.strip()
+
+
+def _handed_on(candidate: Candidate) -> bool:
+    """Whether a traceback is what Ray shows a driver of an exception that a worker raised."""
+    return candidate.trace is not None and candidate.trace.relation == "remote"
 
 
 def descendants(trace: Trace, children: dict[int, Trace]) -> list[Trace]:

@@ -79,6 +79,12 @@ def last_stage(data: bytes) -> str:
     return ""
 
 
+def last_mark(stage: str, data: bytes) -> int:
+    """Where the last marker of one stage stands in ``data`` (byte), -1 where there is none."""
+    pattern = markers().stages.get(stage)
+    return max((match.start() for match in pattern.finditer(data)), default=-1) if pattern is not None else -1
+
+
 def last_progress(data: bytes) -> tuple[int, int | None, int | None] | None:
     """Where the last finished step is printed in ``data`` (byte), its number, and the planned number."""
     found = markers()
