@@ -105,6 +105,7 @@ def test_with_checkouts_the_unmodified_wrapper_runs_and_the_worker_must_import_t
         f"{verl}/tests/special_e2e/run_ppo_trainer_megatron.sh",
     ]
     assert step["env"]["PYTHONPATH"].split(":")[0] == f"{bridge}/src"
+    assert step["env"]["PYTHONDONTWRITEBYTECODE"] == "1"
     assert step["env"]["VERL_USE_UV"] == "0"
     asked = kinds(step)["provenance"]
     assert (asked["expected"]["megatron.bridge"], asked["by"]) == (f"{bridge}/src", ["worker"])
