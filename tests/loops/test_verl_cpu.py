@@ -95,10 +95,8 @@ def test_with_checkouts_the_unmodified_wrapper_runs_and_the_worker_must_import_t
     proveout: Proveout, tmp_path: Path
 ) -> None:
     verl, bridge = write(tmp_path / "verl", VERL), write(tmp_path / "bridge", BRIDGE)
-    answer = proveout(
-        "plan", *CPU, "--level", "0", "--verl", str(verl), "--bridge", str(bridge), "--whole", "--json"
-    )
-    step = steps(answer.json)["verl-L0-default"]
+    plan = planned(proveout, "--level", "0", "--verl", str(verl), "--bridge", str(bridge), "--whole")
+    step = steps(plan)["verl-L0-default"]
     argv = step["argv"]
     assert argv[argv.index("--") + 1 :][:2] == [
         "bash",
