@@ -13,6 +13,7 @@ from proveout_bench.config.schema import Task
 from proveout_bench.registry import TASKS, load
 from proveout_bench.tasks.base import Prompt
 from proveout_bench.tokenizer import CHARACTERS, CharacterTokenizer, CheckpointTokenizer
+from proveout_bench.vision import IMAGE
 
 
 @pytest.mark.parametrize(

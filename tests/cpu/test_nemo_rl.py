@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,7 +26,7 @@ WORKER = "nemo_rl.models.generation.vllm.vllm_worker"
 
 
 def stand_in(folder: Path) -> dict[str, str]:
-    return launch.environment(folder / "attempt", folder / "short", gpus=2)
+    return launch.environment(folder / "attempt", folder / "short", gpus=2, compiled=folder / "bytecode")
 
 
 @pytest.mark.parametrize(
@@ -45,15 +45,24 @@ def test_the_uv_stand_in_runs_the_stacks_own_python(tmp_path: Path, words: list[
     assert not list(tmp_path.glob("**/.coverage*"))
 
 
-def test_a_checkout_gets_no_compiled_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "BYTECODE", tmp_path / "bytecode")
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+def test_compiled_modules_are_kept_but_none_in_a_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / "elsewhere"))
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "other.py").touch()
-    (tmp_path / "tree" / "script.py").write_text("import other")
-    subprocess.run(["uv", "run", "script.py"], cwd=tmp_path / "tree", env=stand_in(tmp_path), check=True)
+    script = "import json, other; print(json.__cached__); print(other.__cached__)"
+    (tmp_path / "tree" / "script.py").write_text(script)
+    done = subprocess.run(
+        ["uv", "run", "script.py"], cwd=tmp_path / "tree", env=stand_in(tmp_path), capture_output=True,
+        text=True, check=True,
+    )  # fmt: skip
     assert {file.name for file in (tmp_path / "tree").iterdir()} == {"other.py", "script.py"}
-    assert list((tmp_path / "bytecode").rglob("other.*.pyc"))
+    installed, own = done.stdout.split()
+    assert installed == json.__cached__ and Path(own).exists()
+    assert Path(own).is_relative_to(tmp_path / "bytecode")
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_the_uv_stand_in_reads_a_program_from_its_input_and_keeps_its_status(tmp_path: Path) -> None:
@@ -92,14 +101,32 @@ def test_a_checkpoint_to_resume_replaces_what_lies_there(tmp_path: Path) -> None
 
 
 class Ray(ModuleType):
-    """Stands for Ray: keeps what ``init`` was called with."""
+    """Stands for Ray: keeps what ``init`` was called with; its node is known after ``late`` questions."""
 
-    def __init__(self) -> None:
+    def __init__(self, late: int = 0) -> None:
         super().__init__("ray")
         self.calls: list[dict[str, Any]] = []
+        services = SimpleNamespace(get_node=self._get_node(late), start_monitor=self.calls.clear)
+
+        class Node:
+            def start_monitor(self) -> None:
+                services.start_monitor()
+
+        self._private = SimpleNamespace(services=services, node=SimpleNamespace(Node=Node))
+
+    def _get_node(self, late: int) -> Any:
+        global_state = SimpleNamespace(get_node=lambda node_id: {"id": node_id})
+        left = list(range(late))
+
+        def get_node(gcs_address: str, node_id: str) -> Any:
+            if left:
+                raise RuntimeError(f"{node_id} is not in the table, {left.pop()}")
+            return global_state.get_node(node_id)
+
+        return get_node
 
     def init(self, **named: Any) -> str:
-        self.calls.append(named)
+        self.calls.append({**named, "node": self._private.services.get_node("here", "1")})
         return "started"
 
     def get_runtime_context(self) -> Any:
@@ -119,31 +146,25 @@ def test_ray_gets_logical_gpus_and_joins_nobody(monkeypatch: pytest.MonkeyPatch)
     assert os.environ["RAY_ADDRESS"] == "127.0.0.1:1"
     monkeypatch.setenv("RAY_JOB_ID", "01")
     ray.init()
-    assert ray.calls[1] == {}
+    assert ray.calls[1] == {"node": {"id": "1"}}
 
 
-@pytest.mark.parametrize(
-    ("said", "again"), [("The node timed out during startup.", True), ("no space left", False)]
-)
-def test_ray_is_tried_again_where_it_was_late_and_only_then(
-    monkeypatch: pytest.MonkeyPatch, said: str, again: bool
+def test_a_node_that_is_late_is_waited_for_and_one_that_never_comes_is_not(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("RAY_JOB_ID", raising=False)
     monkeypatch.setenv("RAY_ADDRESS", "elsewhere")
-    ray, left = Ray(), [said]
-
-    def late(**named: Any) -> str:
-        if left:
-            raise RuntimeError(left.pop())
-        return "started"
-
-    ray.init, ray.shutdown = late, lambda: None  # type: ignore[attr-defined,method-assign]
+    monkeypatch.setattr(cluster, "PAUSE", 0.0)
+    ray = Ray(late=40)
+    ask = ray._private.services.get_node
     cluster.logical_gpus.function(ray)
-    if again:
-        assert ray.init() == "started"
-    else:
-        with pytest.raises(RuntimeError, match=said):
-            ray.init()
+    assert ray.init() == "started" and ray.calls[0]["node"] == {"id": "1"}
+    assert ray._private.services.get_node is ask
+    monkeypatch.setattr(cluster, "START_SECONDS", -1.0)
+    never = Ray(late=2)
+    cluster.logical_gpus.function(never)
+    with pytest.raises(RuntimeError, match="not in the table"):
+        never.init()
 
 
 def test_a_checkpoint_of_the_distributed_optimizer_is_refused() -> None:

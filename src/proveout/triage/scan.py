@@ -88,10 +88,10 @@ class Scanner:
         """What is needed to leave out repetitions; built for large logs only."""
         return Searches(self._patterns, self.match)
 
-    def hits(self, raw: bytes, ids: list[int]) -> list[tuple[int, int]]:
-        """Which of ``ids`` match this one line, each with the byte at which it does."""
+    def hits(self, raw: bytes) -> list[tuple[int, int]]:
+        """What matches this one line, each with the byte at which it does."""
         found = []
-        for index in ids:
+        for index in self.match(raw) or ():
             if index == self._header:
                 at = raw.find(HEADER.encode())
             elif index == self._exception:
@@ -162,17 +162,42 @@ class _Pass:
             search_in = self._templates.hit if self._templates else match
             if not assembler.busy and not search_in(data[begin:stop]):
                 continue
-            for start, end in _pieces(data, begin, stop, CHUNK):
-                ids = match(data[start:end])
-                if ids or assembler.busy:
+            for start, end in self._parts(data, begin, stop):
+                hit = bool(match(data[start:end]))
+                if hit or assembler.busy:
                     number += data.count(b"\n", counted, start)
                     counted = start
-                    self._lines(block, start, data[start:end], number, ids)
+                    self._lines(block, start, data[start:end], number, hit)
 
-    def _lines(self, block: Block, start: int, chunk: bytes, number: int, ids: list[int]) -> None:
+    def _parts(self, data: bytes, begin: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Pieces to look at line by line: single lines with a hit, and all of them while a traceback is open."""
+        for start, end in _pieces(data, begin, stop, CHUNK):
+            for first, last in self._narrowed(data, start, end):
+                yield first, last
+                if self.assembler.busy:
+                    yield last, end
+                    break
+            else:
+                if self.assembler.busy:
+                    yield start, end
+
+    def _narrowed(self, data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """The lines with a hit of a piece, found by halving it."""
+        if self.assembler.busy or not self.scanner.match(data[start:end]):
+            return
+        middle = data.rfind(b"\n", start, (start + end) // 2) + 1
+        if middle <= start:
+            middle = data.find(b"\n", start, end - 1) + 1
+        if middle <= start:
+            yield start, end
+            return
+        yield from self._narrowed(data, start, middle)
+        yield from self._narrowed(data, middle, end)
+
+    def _lines(self, block: Block, start: int, chunk: bytes, number: int, hit: bool) -> None:
         at = start
         for raw in chunk.split(b"\n"):
-            found = self.scanner.hits(raw, ids) if ids and raw else []
+            found = self.scanner.hits(raw) if hit and raw else []
             if found or (raw and self.assembler.busy):
                 line = parse(segment(raw, found[0][1] if found else 0)[:LONGEST_PIECE], number)
                 trace = self.assembler.feed(line)

@@ -40,7 +40,8 @@ class ModelReward:
         texts = [prompt.text + answer for prompt, answer in zip(prompts, answers, strict=True)]
         probes = [prompts[0].text + LIKED, prompts[0].text + DISLIKED]
         scores = self._scores([*texts, *probes])
-        rules = torch.tensor([self._task.reward(p, a) for p, a in zip(prompts, answers, strict=True)])
+        seen = zip(prompts, texts, strict=True)
+        rules = torch.tensor([self._task.reward(prompt, text) for prompt, text in seen])
         given = scores[:-2]
         self._measured = {
             "reward_model/score_mean": float(given.mean()),
@@ -54,7 +55,7 @@ class ModelReward:
 
     def measure(self) -> dict[str, float]:
         """``preference``: by how much digits score higher than letters after the same prompt; ``agreement``: the
-        correlation of scores and rule rewards over the latest answers, 1 where either are all equal."""
+        correlation of scores and the rule's rewards for the same texts, prompt and answer; 1 where either are equal."""
         return self._measured
 
     def _scores(self, texts: list[str]) -> Tensor:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from proveout_cpu import megatron, megatron_local, python311
+from proveout_cpu import bytecode, megatron, megatron_local, python311
 from proveout_cpu.after_import import after_import
-from proveout_cpu.nemo_rl import cluster, devices, megatron_generation, policy, replaced
+from proveout_cpu.nemo_rl import cluster, devices, megatron_generation, policy, replaced, workers
 from proveout_cpu.repair import Repair, run
 
 NAME = "cpu-nemo-rl"
@@ -18,6 +18,7 @@ VARIABLE = "PROVEOUT_PLATFORM"
 REPAIRS: tuple[Repair, ...] = (
     *megatron_local.REPAIRS,
     *cluster.REPAIRS,
+    *workers.REPAIRS,
     *devices.REPAIRS,
     *policy.REPAIRS,
     *megatron_generation.REPAIRS,
@@ -26,6 +27,7 @@ REPAIRS: tuple[Repair, ...] = (
 
 def install() -> None:
     """Prepare this process. Imports neither torch nor Ray: Ray's own helpers start with it too."""
+    bytecode.keep_elsewhere()
     python311.typed_dict()
     megatron.apply(state_space=True)
     after_import("torch", devices.prepare)

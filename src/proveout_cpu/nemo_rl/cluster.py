@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -12,13 +14,15 @@ from proveout_cpu.repair import Repair, expect, repair
 
 GPUS, CORES = "PROVEOUT_CPU_GPUS", 32
 OBJECT_STORE = 1 << 30
-TRIES, LATE = 4, "timed out during startup"
+START_SECONDS, PAUSE = 300.0, 1.0
 
 
 @repair("ray", "nemo_rl/distributed/virtual_cluster.py", "the cluster has as many GPUs as the machine")
 def logical_gpus(module: Any) -> None:
     """A local cluster gets GPUs that are numbers only; a cluster of somebody else's is never joined."""
-    start = expect(module, "init")
+    start, services = expect(module, "init"), expect(module, "_private.services")
+    expect(module, "_private.node.Node.start_monitor", "services.start_monitor", parameters=("self",))
+    expect(services, "get_node", "global_state.get_node", parameters=("gcs_address", "node_id"))
 
     def init(*args: Any, **named: Any) -> Any:
         from proveout_cpu.nemo_rl.devices import no_cuda
@@ -36,7 +40,9 @@ def logical_gpus(module: Any) -> None:
         named["include_dashboard"] = False
         if place := os.environ.get("PROVEOUT_CPU_RAY_DIR"):
             named["_temp_dir"] = place
-        started = _patiently(module, lambda: start(*args, **named))
+        module._private.node.Node.start_monitor = lambda _: None  # it scales clusters
+        with _patience(services):
+            started = start(*args, **named)
         # nemo_rl/utils/memory_tracker.py asks Ray by the address, and would find another cluster of this host
         os.environ["RAY_ADDRESS"] = module.get_runtime_context().gcs_address
         return started
@@ -44,17 +50,26 @@ def logical_gpus(module: Any) -> None:
     module.init = init
 
 
-def _patiently(ray: ModuleType, start: Callable[[], Any]) -> Any:
-    """Start a cluster; again where Ray gave it up after its fixed half minute, as on a machine that is busy."""
-    for left in reversed(range(TRIES)):
-        try:
-            return start()
-        except Exception as error:
-            if LATE not in str(error) or not left:
-                raise
-            print(f"proveout_cpu: Ray did not start in time, tried again: {error}", flush=True)
-            ray.shutdown()
-    return None
+@contextmanager
+def _patience(services: Any) -> Iterator[None]:
+    """While Ray starts its own node, wait longer for it than Ray's fixed half minute, as a busy machine needs."""
+    ask = services.get_node
+
+    def get_node(gcs_address: Any, node_id: Any) -> Any:
+        end = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                return ask(gcs_address, node_id)
+            except RuntimeError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(PAUSE)
+
+    services.get_node = get_node
+    try:
+        yield
+    finally:
+        services.get_node = ask
 
 
 @repair(

@@ -16,14 +16,15 @@ import sys
 import tempfile
 from pathlib import Path
 
+from proveout_cpu import bytecode
 from proveout_cpu.nemo_rl import NAME, VARIABLE
 from proveout_cpu.nemo_rl.cluster import GPUS
 
 WARM_STEPS, ROWS = 100, 256
 DATA = {"sums.jsonl": 9, "sums-to-2.jsonl": 1}
 GPU_THERE = 3
-BYTECODE = Path(__file__).parents[2] / "bytecode"
-"""Compiled modules lie beside the platform: none in a checkout, and all but the first run find them."""
+NO_BYTECODE = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
+"""Not passed on: each of a run's dozen processes would compile everything that it imports."""
 ENVIRONMENT = {
     VARIABLE: NAME,
     "NEMO_RL_PY_EXECUTABLES_SYSTEM": "1",
@@ -38,6 +39,15 @@ ENVIRONMENT = {
     "RAY_ENABLE_AUTO_CONNECT": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DEDUP_LOGS": "0",
+    # no idle workers for the logical cores, and time for the others on a busy machine
+    "RAY_prestart_worker_first_driver": "0",
+    "RAY_enable_worker_prestart": "0",
+    "RAY_worker_register_timeout_seconds": "600",
+    "RAY_agent_register_timeout_ms": "300000",
+    "RAY_gcs_rpc_server_connect_timeout_s": "120",
+    "RAY_gcs_server_request_timeout_seconds": "300",
+    "RAY_py_gcs_connect_timeout_s": "120",
+    "RAY_health_check_timeout_ms": "60000",
     "WANDB_MODE": "disabled",
 }
 
@@ -50,6 +60,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--gpus", type=int, default=2)
+    parser.add_argument("--bytecode", type=Path, help="where compiled modules of checkouts are kept")
     parser.add_argument("--resume", type=Path, nargs=2, metavar=("CHECKPOINT", "INTO"))
     parser.add_argument("command", nargs="+")
     asked = parser.parse_args(arguments)
@@ -63,14 +74,15 @@ def main(arguments: list[str]) -> int:
     if asked.resume:
         take(*asked.resume)
     with tempfile.TemporaryDirectory(prefix="proveout-", dir="/tmp", ignore_cleanup_errors=True) as short:
-        env = environment(asked.attempt, Path(short), asked.gpus)
+        env = environment(asked.attempt, Path(short), asked.gpus, asked.bytecode or asked.place / "bytecode")
         print(f"proveout_cpu: NeMo-RL with {asked.gpus} logical GPUs, python {sys.executable}", flush=True)
         done = subprocess.run(asked.command, env=env, stdin=subprocess.DEVNULL, check=False)
     return done.returncode
 
 
-def environment(attempt: Path, short: Path, gpus: int) -> dict[str, str]:
-    """The command's environment; ``short`` holds Ray's sockets, whose paths may not be long."""
+def environment(attempt: Path, short: Path, gpus: int, compiled: Path) -> dict[str, str]:
+    """The command's environment; ``short`` holds Ray's sockets, whose paths may not be long, ``compiled`` the
+    compiled modules of checkouts."""
     programs = attempt / "bin"
     programs.mkdir(parents=True, exist_ok=True)
     uv = programs / "uv"
@@ -85,11 +97,12 @@ def environment(attempt: Path, short: Path, gpus: int) -> dict[str, str]:
         ),
         "HF_HOME": str(attempt / "hf"),
         "GIT_CONFIG_GLOBAL": str(attempt / "gitconfig"),
-        "PYTHONPYCACHEPREFIX": str(BYTECODE),
+        bytecode.VARIABLE: str(compiled),
     }
     site = str(Path(__file__).with_name("site"))
     path = os.pathsep.join([site, os.environ.get("PYTHONPATH", "")])
-    return {**os.environ, **ENVIRONMENT, **own, "PYTHONPATH": path}
+    given = {name: value for name, value in os.environ.items() if name not in NO_BYTECODE}
+    return {**given, **ENVIRONMENT, **own, "PYTHONPATH": path}
 
 
 def take(checkpoint: Path, into: Path) -> None:

@@ -164,6 +164,7 @@ def _bare(variant: CpuVariant, context: LoopContext, tree: Tree) -> Step:
 
 def _command(bare: Step, variant: CpuVariant, context: LoopContext) -> Command:
     start = [_python(context), "-m", "proveout_cpu.nemo_rl.launch", "--attempt", ATTEMPT_DIR]
+    start += ["--bytecode", str(root(os.environ) / "bytecode")]
     start += ["--place", ASSETS, "--seed", str(context.seed), "--gpus", str(variant.gpus)]
     start += [] if context.model else ["--tiny"]
     if variant.resumes:

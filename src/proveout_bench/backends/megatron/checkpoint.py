@@ -36,7 +36,8 @@ class Sharded:
 
         try:
             with torch.no_grad(), on_cpu():
-                state = dist_checkpointing.load(self._described(loading=True), str(folder))
+                asked = self._described(MODEL if leave_out == "policy" else leave_out, loading=True)
+                state = dist_checkpointing.load(asked, str(folder))
                 if leave_out != "policy":
                     self._model.load_state_dict(state[MODEL], strict=self._strict)
                 if leave_out != OPTIMIZER:
@@ -44,9 +45,13 @@ class Sharded:
         except CheckpointingException as error:
             raise ConfigError(f"{folder}: does not fit this run: {error}") from error
 
-    def _described(self, loading: bool = False) -> dict[str, Any]:
+    def _described(self, leave_out: str = "", loading: bool = False) -> dict[str, Any]:
+        """Where each part lies; to describe an optimizer's for loading makes its state anew."""
         model = self._model.sharded_state_dict()
-        return {MODEL: model, OPTIMIZER: self._optimizer.sharded_state_dict(model, is_loading=loading)}
+        found = {} if leave_out == MODEL else {MODEL: model}
+        if leave_out != OPTIMIZER:
+            found[OPTIMIZER] = self._optimizer.sharded_state_dict(model, is_loading=loading)
+        return found
 
 
 class Schedule:

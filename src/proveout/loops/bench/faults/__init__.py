@@ -11,6 +11,7 @@ import yaml
 
 from proveout.domain.errors import UsageError, nearest
 from proveout.domain.finding import Boundary
+from proveout.loops.bench.table import table
 
 RESUME = "lora-resume"
 
@@ -54,6 +55,10 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     def with_backend(self, backend: str) -> Fault:
         """The fault as this backend has it."""
         other = self.on.get(backend)
+        there = {(row.level, row.name) for row in table(backend).steps if not row.skip}
+        if (self.level, self.step) not in there:
+            absent = f"it has no step {self.step} at level {self.level}"
+            return msgspec.structs.replace(self, not_for=absent)
         if other is None:
             return self
         return msgspec.structs.replace(
