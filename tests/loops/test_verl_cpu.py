@@ -95,16 +95,15 @@ def test_with_checkouts_the_unmodified_wrapper_runs_and_the_worker_must_import_t
     proveout: Proveout, tmp_path: Path
 ) -> None:
     verl, bridge = write(tmp_path / "verl", VERL), write(tmp_path / "bridge", BRIDGE)
-    answer = proveout(
-        "plan", *CPU, "--level", "0", "--verl", str(verl), "--bridge", str(bridge), "--whole", "--json"
-    )
-    step = steps(answer.json)["verl-L0-default"]
+    plan = planned(proveout, "--level", "0", "--verl", str(verl), "--bridge", str(bridge), "--whole")
+    step = steps(plan)["verl-L0-default"]
     argv = step["argv"]
     assert argv[argv.index("--") + 1 :][:2] == [
         "bash",
         f"{verl}/tests/special_e2e/run_ppo_trainer_megatron.sh",
     ]
     assert step["env"]["PYTHONPATH"].split(":")[0] == f"{bridge}/src"
+    assert step["env"]["PYTHONDONTWRITEBYTECODE"] == "1"
     assert step["env"]["VERL_USE_UV"] == "0"
     asked = kinds(step)["provenance"]
     assert (asked["expected"]["megatron.bridge"], asked["by"]) == (f"{bridge}/src", ["worker"])

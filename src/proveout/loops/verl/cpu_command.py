@@ -105,7 +105,8 @@ def _fill(word: str, fields: dict[str, str]) -> str:
 
 
 def _environment(context: LoopContext, interpreter: str) -> dict[str, str]:
-    """The checkouts before the wheels; their bytecode is kept elsewhere, so that nothing is written into them."""
+    """The checkouts before the wheels. No bytecode is written into them: compiling their modules costs each process a
+    second or so, where a place of its own for bytecode would have every module of the stack compiled again."""
     stacks = root(os.environ)
     platform = platform_path(stacks)
     roots = import_roots(context.checkouts, NAME)
@@ -115,7 +116,7 @@ def _environment(context: LoopContext, interpreter: str) -> dict[str, str]:
         "PYTHONPATH": compose_pythonpath(
             {**present, "proveout_cpu": str(platform)}, context.options.get("pythonpath", "")
         ),
-        **({"PYTHONPYCACHEPREFIX": str(stacks / "pycache")} if present else {}),
+        **({"PYTHONDONTWRITEBYTECODE": "1"} if present else {}),
         "PROVEOUT_EVIDENCE": ATTEMPT_DIR,
         "PROVEOUT_TINY_MODELS": str(stacks / "models" / platform.name),
         "PROVEOUT_CPU_ANSWER_PROBE": "1",
