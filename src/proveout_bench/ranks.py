@@ -10,6 +10,8 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from proveout_bench.errors import EnvironmentFaultError
+
 RANK, WORLD, MEETING = "PROVEOUT_BENCH_RANK", "PROVEOUT_BENCH_WORLD", "PROVEOUT_BENCH_MEETING"
 
 
@@ -62,3 +64,10 @@ def exhaust(items: Iterable[Any]) -> None:
     """Go through ``items`` for what doing so means to other ranks."""
     for _ in items:
         pass
+
+
+def too_few_gpus(gpus: int) -> EnvironmentFaultError:
+    """What to raise where a layout needs a GPU for each rank and the machine shows ``gpus``."""
+    return EnvironmentFaultError(
+        f"runtime.device=cuda: the layout has {world()} processes, each with a GPU of its own, and GPUs here: {gpus}"
+    )

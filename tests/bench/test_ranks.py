@@ -13,7 +13,8 @@ from proveout_bench import ranks, registry
 from proveout_bench.algorithms import rollout
 from proveout_bench.backends import group
 from proveout_bench.config.resolve import resolve
-from proveout_bench.errors import ConfigError
+from proveout_bench.config.schema import Runtime
+from proveout_bench.errors import ConfigError, EnvironmentFaultError
 from proveout_bench.generation.inprocess import build
 from proveout_bench.timing import Phases
 
@@ -25,7 +26,7 @@ def fork(*given: Any) -> Any:
     return build(*given)
 
 
-def meet(device: str) -> None:
+def meet(runtime: Runtime) -> None:
     ORDER.append("meet")
 
 
@@ -45,7 +46,16 @@ def test_ranks_that_share_a_gpu_do_not_take_nccl(
     monkeypatch: pytest.MonkeyPatch, gpus: int, transport: str
 ) -> None:
     monkeypatch.setenv(ranks.WORLD, "2")
-    assert group.transport(gpus) == transport
+    assert group.transport(gpus, sharded=False) == transport
+
+
+def test_sharded_ranks_on_gpus_need_one_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ranks.WORLD, "2")
+    assert [group.transport(gpus, sharded=True) for gpus in (0, 2)] == ["gloo", "nccl"]
+    with pytest.raises(
+        EnvironmentFaultError, match=r"2 processes, each with a GPU of its own, and GPUs here: 1"
+    ):
+        group.transport(1, sharded=True)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def build_actors(config: RunConfig, phases: Phases) -> Actors:
             else None
         )
         if config.backend in registry.MEETINGS:
-            registry.load(registry.MEETINGS, config.backend)(config.runtime.device)
+            registry.load(registry.MEETINGS, config.backend)(config.runtime)
         model = model.to(config.runtime.device)
         policy: PolicyBackend = registry.load(registry.BACKENDS, config.backend)(
             config, Faults(config.fault).policy_model(model)

@@ -55,10 +55,7 @@ def take_device(device: str) -> None:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = visible.split(",") if visible else [str(n) for n in range(torch.cuda.device_count())]
     if ranks.world() > len(names):
-        raise EnvironmentFaultError(
-            f"runtime.device=cuda: the layout has {ranks.world()} processes, each with a GPU of its own, and "
-            f"there are {len(names)} GPUs"
-        )
+        raise ranks.too_few_gpus(len(names))
     os.environ["CUDA_VISIBLE_DEVICES"] = names[ranks.rank()]
 
 
