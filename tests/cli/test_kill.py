@@ -36,7 +36,7 @@ def test_ctrl_c_takes_the_children_along_and_keeps_the_evidence(tmp_path: Path) 
     )
     log = None
     while log is None or "=== Step" not in log.read_text():
-        found = list(tmp_path.glob(".proveout/runs/*/attempts/*/run.log"))
+        found = list(tmp_path.glob(".proveout/runs/[!.]*/attempts/*/run.log"))
         log = found[0] if found else None
         os.sched_yield()
     below = psutil.Process(started.pid).children(recursive=True)
