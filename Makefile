@@ -12,8 +12,9 @@ export TRANSFORMERS_OFFLINE := 1
 prove: $(VENV)/.bench-ready
 	$(BIN)/proveout run
 
+# What is tested is this checkout, whatever PYTHONPATH of the shell stands in front of it.
 test: lint
-	PROVEOUT_TEST_RAY_PYTHON=$(abspath $(BIN))/python $(BIN)/python -m pytest -n 2 --dist loadfile -rfEs
+	env -u PYTHONPATH PROVEOUT_TEST_RAY_PYTHON=$(abspath $(BIN))/python $(BIN)/python -m pytest -n 2 --dist loadfile -rfEs
 
 # The environment of backend megatron: 1.3 GB, a minute or two; what was done is not done again.
 bridge: $(VENV)/.bench-ready
@@ -35,7 +36,7 @@ stacks: $(VENV)/.ready
 	printf '%s\n' $(STACKS) | xargs -P 2 -n 1 $(BIN)/proveout stack install
 
 test-stacks: stacks
-	PROVEOUT_TEST_STACKS=1 $(BIN)/python -m pytest -m stack
+	env -u PYTHONPATH PROVEOUT_TEST_STACKS=1 $(BIN)/python -m pytest -m stack
 
 docs: $(VENV)/.docs-ready
 	$(BIN)/python docs/generate.py --check

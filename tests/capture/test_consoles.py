@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from proveout.capture.metrics import read_any, read_metrics
-from proveout.capture.registry import READERS
 from proveout.domain.metrics import MetricTable
 from proveout.domain.step import MetricSource
 
@@ -172,9 +173,16 @@ def test_trainer_without_a_bar_is_counted_and_says_so(tmp_path: Path) -> None:
     ids=range(8),
 )
 def test_hostile_lines_end_soon(name: str, text: str, tmp_path: Path) -> None:
+    """The child is killed once it has used far more processor time than a reader that goes over a line once."""
     path = tmp_path / "run.log"
     path.write_text(text)
-    READERS[name].read(path)
+    read = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_CPU, (30, 30))\n"
+        "from pathlib import Path\n"
+        "from proveout.capture.registry import READERS\n"
+        "READERS[sys.argv[1]].read(Path(sys.argv[2]))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", read, name, str(path)], check=False).returncode == 0
 
 
 def test_a_log_older_than_the_attempt_is_left_out(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ def test_a_token_is_masked_wherever_it_stands(secret: str, around: str) -> None:
         ("password=hunter22", "hunter22"),
         ("password=1.5e10x7", "1.5e10x7"),
         ("password: 12345678", "12345678"),
+        ("password=1234.5678", "1234.5678"),
+        ("secret: -12.3456789", "-12.3456789"),
         ('"api_key": "zzz999zzz"', "zzz999zzz"),
         ("Authorization: Bearer abcdef0123456789", "abcdef0123456789"),
         ("https://user:pa55word@host/x", "pa55word"),

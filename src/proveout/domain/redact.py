@@ -16,10 +16,10 @@ _SECRET_TEXT = re.compile(
     r"|nvapi-[\w-]{20,}|xox[baprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]+"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----"
 )
+_IS = r"[\"']?\s*[=:]\s*[\"']?"
+_MEASURED = r"(?:np\.float\d+\()?-?\d+\.\d+(?:e[-+]?\d+)?\)?(?:\s|$)"  # of a metric, as in chi2_token:1.2e-07
 _SECRET_PAIR = re.compile(
-    r"(?i)((?:token|secret|password|passwd|api_?key|access_?key)[\"']?\s*[=:]\s*[\"']?)"
-    r"(?!(?:np\.float\d+\()?-?\d+\.\d+(?:e[-+]?\d+)?\)?(?:\s|$))"  # a measured number, as in chi2_token:1.2e-07
-    r"([^\s\"',;&]{6,})"
+    rf"(?i)((?:secret|password|passwd|api_?key|access_?key){_IS}|token{_IS}(?!{_MEASURED}))([^\s\"',;&]{{6,}})"
     r"|(bearer\s+)([A-Za-z0-9._~+/-]{12,}=*)|(://[^\s/:@]+:)([^\s/@]+)(?=@)"
 )
 

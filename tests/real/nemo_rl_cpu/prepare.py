@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import re
 import shutil
-import signal
-import threading
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.real.records import killed
 
 NOT_NEEDED = shutil.ignore_patterns(".git", "docs", "logs", "__pycache__", "*.ipynb")
 QWEN2 = "src/megatron/bridge/models/qwen/qwen2_bridge.py"
@@ -86,25 +83,9 @@ def saved_lora(case: Case) -> None:
     _saved(case, "saved-lora", "nemo-rl-L1-lora-checkpoints")
 
 
-@contextlib.contextmanager
-def kill_worker(case: Case) -> Iterator[None]:
+def kill_worker(case: Case) -> AbstractContextManager[None]:
     """Kills the policy worker as soon as the first step is done."""
-    stop = threading.Event()
-
-    def watch() -> None:
-        while not stop.wait(0.2):
-            for log in case.work.glob("state/runs/*/attempts/*/run.log"):
-                text = log.read_bytes()
-                worker = re.search(rb"MegatronPolicyWorker\S* pid=(\d+)", text)
-                if worker and re.search(rb"Step 2/", text):
-                    os.kill(int(worker[1]), signal.SIGKILL)
-                    return
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    yield
-    stop.set()
-    thread.join()
+    return killed(case.work, rb"MegatronPolicyWorker\S* pid=(\d+)", rb"Step 2/")
 
 
 def _saved(case: Case, by: str, place: str) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.real.records import killed
 
 from proveout.stacks.place import Place, root
 
@@ -53,25 +53,9 @@ def saved_run(case: Case) -> None:
     case.fields["saved"] = str(case.work / "saved")
 
 
-@contextlib.contextmanager
-def kill_worker(case: Case) -> Iterator[None]:
+def kill_worker(case: Case) -> AbstractContextManager[None]:
     """Kills the training worker as soon as the first step is done."""
-    stop = threading.Event()
-
-    def watch() -> None:
-        while not stop.wait(0.5):
-            for log in case.work.glob("state/runs/*/attempts/*/run.log"):
-                text = log.read_bytes()
-                worker = re.search(rb"\(WorkerDict pid=(\d+)", text)
-                if worker and b"step:1 - " in text:
-                    os.kill(int(worker[1]), signal.SIGKILL)
-                    return
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    yield
-    stop.set()
-    thread.join()
+    return killed(case.work, rb"\(WorkerDict pid=(\d+)", rb"step:1 - ")
 
 
 @contextlib.contextmanager
