@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -10,6 +11,8 @@ from tests.conftest import Answer
 
 from proveout.domain.loop import LoopContext
 from proveout.flow.faulting import steps_of
+from proveout.flow.warm import bench_context
+from proveout.loops.bench.backends import python_of
 from proveout.loops.bench.faults import catalogue
 from proveout_bench.config.resolve import resolve
 from proveout_bench.faults.names import NAMES
@@ -82,3 +85,8 @@ def test_an_unknown_fault_is_named_with_the_nearest(proveout: Callable[..., Answ
     answer = proveout("faults", "run", "--only", "refit-stal")
     assert answer.status == 2
     assert "refit-stale" in answer.err
+
+
+def test_an_interpreter_that_is_named_is_taken_even_where_it_is_the_present_one() -> None:
+    assert python_of(bench_context("megatron", sys.executable)) == sys.executable
+    assert "python" not in bench_context("megatron", None).options

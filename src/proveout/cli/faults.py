@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from proveout.cli import options
 if TYPE_CHECKING:
     from proveout.flow.faulting import Outcome
 
-PYTHON = click.option("--python", default=sys.executable, help="Interpreter with the bench packages.")
+PYTHON = click.option("--python", help="Interpreter with the bench packages. [that of the backend]")
 LOOP = click.option("--loop", type=click.Choice(["bench"]), default="bench", show_default=True)
 BACKEND = click.option("--backend", default="hf", show_default=True, help="Backend of the policy.")
 
@@ -47,16 +46,17 @@ def listed(as_json: bool) -> int:
 @options.state_dir
 @options.as_json
 def run(
-    only: tuple[str, ...], loop: str, backend: str, python: str, state_dir: Path | None, as_json: bool
+    only: tuple[str, ...], loop: str, backend: str, python: str | None, state_dir: Path | None, as_json: bool
 ) -> int:
     """Inject each fault into a real run in its own process; exit status 1 where a visible one escapes."""
     from proveout.flow.faulting import inject
+    from proveout.flow.warm import bench_context
 
     def told(outcome: Outcome) -> None:
         if not as_json:
             click.echo(_row(outcome))
 
-    outcomes = inject(only, python=python, backend=backend, state_dir=state_dir, told=told)
+    outcomes = inject(only, context=bench_context(backend, python), state_dir=state_dir, told=told)
     visible = [outcome for outcome in outcomes if not outcome.reason]
     caught = [outcome for outcome in visible if outcome.caught]
     right = [outcome for outcome in caught if outcome.right]
@@ -88,16 +88,19 @@ def run(
 @PYTHON
 @options.state_dir
 @options.as_json
-def clean(seeds: int, first: int, backend: str, python: str, state_dir: Path | None, as_json: bool) -> int:
+def clean(
+    seeds: int, first: int, backend: str, python: str | None, state_dir: Path | None, as_json: bool
+) -> int:
     """Sound runs with many seeds, over the levels and the faults' settings; exit status 1 for an alarm."""
     from proveout.flow.clean_runs import run_clean
+    from proveout.flow.warm import bench_context
 
     def told(line: str) -> None:
         if not as_json:
             click.echo(line)
 
     alarms = run_clean(
-        range(first, first + seeds), python=python, backend=backend, state_dir=state_dir, told=told
+        range(first, first + seeds), context=bench_context(backend, python), state_dir=state_dir, told=told
     )
     if as_json:
         options.echo_json({"runs": seeds, "first_seed": first, "alarms": alarms})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -19,8 +18,9 @@ from proveout.flow.execute import Policy, execute
 from proveout.flow.observer import Silent
 from proveout.flow.warm import refuse_gone, warm_server, warmed
 from proveout.launch import launch_for
+from proveout.loops.bench.backends import backend_of
 from proveout.loops.bench.faults import catalogue
-from proveout.loops.bench.table import HF, table
+from proveout.loops.bench.table import table
 from proveout.store.runs import create
 
 
@@ -34,25 +34,22 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_clean(
-    seeds: Iterable[int], *, python: str, backend: str, state_dir: Path | None, told: Callable[[str], None]
+    seeds: Iterable[int], *, context: LoopContext, state_dir: Path | None, told: Callable[[str], None]
 ) -> list[Alarm]:
     """One run for each seed, in turn over every step of every level and the settings that faults need besides.
 
     A step that needs others brings them along. Raises BlockedError where the bench loop does not start.
     """
     root = (state_dir or Path(STATE_DIR)).absolute() / "clean"
-    options = {"backend": backend}
-    if backend != HF and python != sys.executable:
-        options["python"] = python
-    kinds = _kinds(backend)
+    kinds = _kinds(backend_of(context))
     alarms: list[Alarm] = []
-    with warm_server(LoopContext(python=python, options=options)) as variable:
+    with warm_server(context) as variable:
         policy = Policy(launch=launch_for())
         for number, seed in enumerate(seeds):
             level, variant, words = kinds[number % len(kinds)]
-            context = LoopContext(python=python, seed=seed, options=options, overrides=words)
+            sound = msgspec.structs.replace(context, seed=seed, overrides=words)
             request = LevelRequest(loop="bench", level=level, requested=True, reason="sound", variant=variant)
-            steps = tuple(warmed(step, variable) for step in loops.get("bench").steps(request, context))
+            steps = tuple(warmed(step, variable) for step in loops.get("bench").steps(request, sound))
             found = _alarms(steps, request, seed, root / str(seed), policy)
             alarms += found
             told(f"seed {seed} level {level} {variant} {' '.join(words)}: {found or 'nothing'}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -24,9 +23,8 @@ from proveout.flow.observer import Silent
 from proveout.flow.warm import refuse_gone, warm_server, warmed
 from proveout.judge.functional import catches
 from proveout.launch import launch_for
-from proveout.loops.bench.backends import environment_of, python_of
+from proveout.loops.bench.backends import backend_of, environment_of, python_of
 from proveout.loops.bench.faults import RESUME, Fault, chosen
-from proveout.loops.bench.table import HF
 from proveout.store.runs import Run, create
 
 FAULTS = "faults"
@@ -74,19 +72,15 @@ def steps_of(fault: Fault, context: LoopContext) -> tuple[Step, ...]:
 def inject(
     only: Iterable[str],
     *,
-    python: str,
-    backend: str,
+    context: LoopContext,
     state_dir: Path | None,
     told: Callable[[Outcome], None],
-    seed: int = 0,
 ) -> list[Outcome]:
     """Run the faults of these ids or groups (all for none) and tell each outcome as it is known.
 
     Raises UsageError for a fault or backend that is not known, BlockedError where the bench loop does not start.
     """
-    faults = [fault.with_backend(backend) for fault in chosen(only)]
-    named = {} if backend == HF or python == sys.executable else {"python": python}
-    context = LoopContext(python=python, seed=seed, options={"backend": backend, **named})
+    faults = [fault.with_backend(backend_of(context)) for fault in chosen(only)]
     root = (state_dir or Path(STATE_DIR)).absolute() / FAULTS
     outcomes = []
     with warm_server(context) as variable:

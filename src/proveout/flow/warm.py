@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,6 +43,12 @@ def warmed(step: Step, variable: dict[str, str]) -> Step:
     """The step, started from the server that ``variable`` names."""
     command = msgspec.structs.replace(step.command, env=step.command.env | variable)
     return msgspec.structs.replace(step, command=command)
+
+
+def bench_context(backend: str, python: str | None) -> LoopContext:
+    """Runs of the bench loop with ``backend`` on ``python``; None leaves the interpreter to the backend."""
+    named = {} if python is None else {"python": python}
+    return LoopContext(python=python or sys.executable, options={"backend": backend, **named})
 
 
 @contextmanager
