@@ -129,7 +129,8 @@ def _on_megatron(measured: dict[str, Any]) -> Iterator[str]:
         "The policy is a Megatron model that the Bridge imported. Faults of a mapping spoil the checkpoint that it "
         "imports, those of configuration the provider. Measured: "
         f"{measured['caught']} of {measured['visible']} visible faults caught, {measured['right_boundary']} with the "
-        f"expected boundary; the functional tests' own checks catch {measured['functional_checks_catch']}."
+        f"expected boundary; the functional tests' own checks catch {measured['functional_checks_catch']}. "
+        f"False alarms: {measured['clean']['alarms']} of {measured['clean']['runs']} sound runs."
     )
     known = {row["fault"]: row for row in measured["faults"]}
     yield from _fault_tables([fault.with_backend("megatron") for fault in catalogue()], known)
