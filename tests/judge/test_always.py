@@ -129,6 +129,11 @@ class TestFinite:
         assert "train/new is not finite at step 3" in judgement.findings[0].what
         assert judgement.findings[0].evidence[0].where.step == 3
 
+    def test_the_series_that_broke_first_is_named_first(self, attempt):
+        late, early = {1: 0.5, 2: 0.5, 3: NAN}, {1: 0.5, 2: NAN, 3: NAN}
+        judgement = judge(attempt({"train/loss": late, "train/zeta": early}))
+        assert [finding.what.split()[0] for finding in judgement.findings] == ["train/zeta", "train/loss"]
+
     def test_a_machine_series_only_warns(self, attempt):
         judgement = judge(attempt({"train/loss": {3: 1}, "perf/mfu/actor": {3: NAN}}))
         assert judgement.verdict is Verdict.PASS
