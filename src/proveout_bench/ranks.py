@@ -6,9 +6,11 @@ anything.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from proveout_bench.errors import EnvironmentFaultError
 
@@ -64,6 +66,20 @@ def exhaust(items: Iterable[Any]) -> None:
     """Go through ``items`` for what doing so means to other ranks."""
     for _ in items:
         pass
+
+
+def leave(status: int) -> NoReturn:
+    """End this fork with ``status``, and what libraries started beside it.
+
+    A fork ends without Python's own last steps, which belong to the process it was made from. Megatron's checkpoints
+    keep a manager process, which nothing else would ever end (``strategies/filesystem_async.py``).
+    """
+    for helper in multiprocessing.active_children():
+        helper.terminate()
+        helper.join()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def too_few_gpus(gpus: int) -> EnvironmentFaultError:

@@ -157,7 +157,7 @@ def _alike(asked: dict[str, Any], ours: dict[str, Any]) -> bool:
 
 def _become(asked: dict[str, Any], files: array.array[int]) -> None:
     """Be the program that was asked for, and end."""
-    from proveout_bench import cli
+    from proveout_bench import cli, ranks
 
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -180,9 +180,7 @@ def _become(asked: dict[str, Any], files: array.array[int]) -> None:
         import traceback
 
         traceback.print_exc()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
+    ranks.leave(status)
 
 
 def _answer(caller: socket.socket, status: int) -> None:

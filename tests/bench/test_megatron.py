@@ -199,7 +199,7 @@ def test_each_rank_sees_one_gpu_and_too_few_are_refused(monkeypatch: pytest.Monk
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "4,6"
     take_device("cuda")
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "6"
-    with pytest.raises(EnvironmentFaultError, match="there are 1 GPUs"):
+    with pytest.raises(EnvironmentFaultError, match="GPUs here: 1"):
         take_device("cuda")
 
 

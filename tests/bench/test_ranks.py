@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +113,21 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
         return [tree]
     inner = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list | tuple) else ()
     return [one for part in inner for one in _tensors(part)]
+
+
+def test_what_a_library_started_beside_a_fork_ends_with_it() -> None:
+    program = (
+        "import multiprocessing, os, sys\n"
+        "from proveout_bench import ranks\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    manager = multiprocessing.Manager()\n"
+        "    print(manager._process.pid, flush=True)\n"
+        "    ranks.leave(3)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    manager, status = map(int, said.split())
+    assert status == 3
+    with pytest.raises(ProcessLookupError):
+        os.kill(manager, 0)

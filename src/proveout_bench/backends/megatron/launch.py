@@ -104,9 +104,7 @@ def _fork(rank: int, run: Callable[[], None], log: Path | None) -> int:
     except BaseException:
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+        ranks.leave(status)
 
 
 def _wait(children: dict[int, int], logs: dict[int, Path]) -> None:
