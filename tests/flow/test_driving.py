@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import signal
@@ -204,6 +205,9 @@ def test_a_detached_run_outlives_its_terminal_and_is_watched_to_its_end(
     watched = proveout("watch", root.name)
     assert watched.status == 0
     assert watched.out.splitlines()[-1].startswith("Result: Pass")
+    process = int(said.split(b"(process ")[1].split(b")")[0])
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(process).wait(60)
     assert "Result: Pass" in (root / "driver.log").read_text()
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from proveout.capture.artifacts import look
+from proveout.capture.files import below
 from proveout.domain.evidence import ArtifactState
 from proveout.domain.files import read_json, write_json
 from proveout.domain.layout import AttemptLayout
@@ -94,7 +95,7 @@ def artifact_states(step: Step, files: AttemptLayout) -> tuple[ArtifactState, ..
 
 def _files_of(path: Path) -> Iterator[Path]:
     if path.is_dir():
-        yield from (found for found in path.rglob(_EVENTS) if found.is_file())
+        yield from below(path, _EVENTS)
     elif path.is_file():
         yield path
 

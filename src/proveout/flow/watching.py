@@ -10,6 +10,7 @@ import msgspec
 
 from proveout import loops
 from proveout.capture.events.tail import TensorBoardTail
+from proveout.capture.files import find
 from proveout.domain.errors import ProveoutError
 from proveout.domain.evidence import AttemptResult
 from proveout.domain.files import read_json
@@ -188,7 +189,7 @@ class _Follower:
     def _read_events(self) -> None:
         for source in self._step.metrics:
             if source.format == "tensorboard":
-                for path in self._files.root.glob(f"{source.path}/**/*tfevents*"):
+                for path in find(self._files.root, source.path, "*tfevents*"):
                     tail = self._tails.setdefault(str(path), TensorBoardTail(path))
                     for tag, points in tail.read_new().points.items():
                         self._keep(tag, dict(zip(points.steps, points.values, strict=True)))
