@@ -54,6 +54,20 @@ def test_lines_of_other_workers_in_between_are_left_out(tmp_path: Path) -> None:
     assert config is not None and config["actor_rollout_ref.actor.megatron.vanilla_mbridge"] is False
 
 
+def test_what_the_same_worker_says_on_its_standard_error_in_between_is_left_out(tmp_path: Path) -> None:
+    """Ray forwards both streams of a worker as they come; seen in a real run, a line cut in two with it."""
+    lines = (DATA / "verl_config.log").read_text().split("\n")
+    at = next(number for number, line in enumerate(lines) if "vanilla_mbridge" in line)
+    mark = lines[at][: lines[at].index(")\x1b[0m ") + 6]
+    noise = ["INFO:2026-11-30 06:16:53,170:made, size: 0256", "/x/y.py:3: UserWarning: (old", "  warnings.warn("]
+    cut, tail = lines[at].removesuffix(","), f"{mark},"
+    lines[at : at + 1] = [cut, *(mark + text for text in noise), tail]
+    (tmp_path / "run.log").write_text("\n".join(lines))
+    config, findings = read("verl-console", tmp_path / "run.log")
+    assert findings == [] and config is not None
+    assert config["actor_rollout_ref.actor.megatron.vanilla_mbridge"] is False
+
+
 def test_the_last_of_several_runs_counts_and_a_prefix_is_taken_off(tmp_path: Path) -> None:
     (tmp_path / "run.log").write_text(
         "[one] Final config:\n[one] {'policy': {'megatron_cfg': {'enabled': False}}}\n"

@@ -19,6 +19,7 @@ _REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\].*$")
 _NO_LITERAL = re.compile(r"<[^<>'\"]*(?:'[^']*'[^<>'\"]*)*>")
 _MOST_LINES = 50_000
 _NUMBERS = {"nan": math.nan, "inf": math.inf}
+_CONTINUED = re.compile(r"\s+(?:['\"\[({<\-\d]|(?:None|True|False|nan|inf)\b|[A-Z]\w*\()|[\s,\])}]+$")
 _OPEN, _CLOSE = "([{", ")]}"
 
 
@@ -42,17 +43,27 @@ def console_lines(path: Path) -> list[tuple[str, str]]:
 def value_at(lines: Sequence[tuple[str, str]], start: int, speaker: str, prefix: str = "") -> Any:
     """The value whose text begins at line ``start``, over the lines of one speaker until its brackets close.
 
-    ``prefix`` stands before each of the lines. Raises ValueError where it does not close or is no value.
+    ``prefix`` stands before each of the lines. An actor's standard error may come in between: where all lines
+    give no value, those that no printed value goes on with are left out. Raises ValueError where it does not close or is no value.
     """
-    parts: list[str] = []
+    said = [
+        line[len(prefix) :]
+        for who, line in lines[start : start + _MOST_LINES]
+        if who == speaker and line.startswith(prefix)
+    ]
+    try:
+        return _first_of(said)
+    except ValueError:
+        return _first_of([said[0], *filter(_CONTINUED.match, said[1:])])
+
+
+def _first_of(said: Sequence[str]) -> Any:
+    """The value that these lines begin with."""
     depth, quote = 0, ""
-    for who, line in lines[start : start + _MOST_LINES]:
-        if who != speaker or (prefix and not line.startswith(prefix)):
-            continue
-        parts.append(line[len(prefix) :])
-        depth, quote = _nesting(parts[-1], depth, quote)
+    for count, line in enumerate(said, start=1):
+        depth, quote = _nesting(line, depth, quote)
         if depth <= 0:
-            return literal("\n".join(parts))
+            return literal("\n".join(said[:count]))
     raise ValueError("the printed value does not end")
 
 

@@ -70,12 +70,13 @@ def build(variant: Variant, context: LoopContext, tree: Tree) -> Step:
 
 
 def environment(context: LoopContext) -> dict[str, str]:
-    """The environment that every step gets: the trees under test first, a fresh conversion cache, no lock
-    rewritten."""
+    """The environment that every step gets: the trees under test first and left as they are, a fresh conversion
+    cache, no lock rewritten."""
     roots = import_roots(context.checkouts, NAME)
     path = compose_pythonpath(roots, context.options.get("pythonpath", os.environ.get("PYTHONPATH", "")))
     return {
         "PYTHONPATH": path,
+        "PYTHONDONTWRITEBYTECODE": "1",
         "NRL_MEGATRON_CHECKPOINT_DIR": f"{ATTEMPT_DIR}/hf_to_mcore",
         "UV_FROZEN": "1",
         "WANDB_MODE": "disabled",

@@ -81,7 +81,7 @@ def _step(  # noqa: PLR0917 - all of one surface
     extra = ("--extra", EXCLUSIVE[only]) if only else ()
     flags = ((f"--{only.replace('_', '-')}-only",) if only else ()) + (("--hf-gated",) if gated else ())
     name = f"unit-{surface.surface}" + (f"-{only.replace('_', '-')}" if only else "")
-    env = {**environment(context), "PYTHONDONTWRITEBYTECODE": "1"}
+    env = environment(context)
     return Step(
         id=f"{NAME}-L{surface.level}-{name}",
         coverage=Coverage(loop=NAME, level=surface.level, variant=name),
