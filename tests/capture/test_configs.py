@@ -59,7 +59,11 @@ def test_what_the_same_worker_says_on_its_standard_error_in_between_is_left_out(
     lines = (DATA / "verl_config.log").read_text().split("\n")
     at = next(number for number, line in enumerate(lines) if "vanilla_mbridge" in line)
     mark = lines[at][: lines[at].index(")\x1b[0m ") + 6]
-    noise = ["INFO:2026-11-30 06:16:53,170:made, size: 0256", "/x/y.py:3: UserWarning: (old", "  warnings.warn("]
+    noise = [
+        "INFO:2026-11-30 06:16:53,170:made, size: 0256",
+        "/x/y.py:3: UserWarning: (old",
+        "  warnings.warn(",
+    ]
     cut, tail = lines[at].removesuffix(","), f"{mark},"
     lines[at : at + 1] = [cut, *(mark + text for text in noise), tail]
     (tmp_path / "run.log").write_text("\n".join(lines))

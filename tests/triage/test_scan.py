@@ -48,10 +48,10 @@ def test_hostile_lines_end_soon(tmp_path, monkeypatch, line):
 
     def counted(piece):
         searched.append(len(piece))
-        return match(piece)
+        return which(piece)
 
-    match = SCANNER.match
-    monkeypatch.setattr(SCANNER, "match", counted)
+    which = SCANNER.which
+    monkeypatch.setattr(SCANNER, "which", counted)
     log = tmp_path / "run.log"
     log.write_text(f"{line}\n" * 3)
     SCANNER.scan(log)

@@ -59,10 +59,12 @@ def command(
 def _answer(logs: tuple[Path, ...], as_json: bool) -> int:
     from proveout.domain.verdict import EXIT_STATUS
     from proveout.triage import triage
+    from proveout.triage.engine import scanner
     from proveout.triage.render import as_object, as_text
 
     result = triage(logs)
     click.echo(json.dumps(as_object(result), indent=2, ensure_ascii=False) if as_json else as_text(result))
+    scanner().prepare_next()
     return EXIT_STATUS[result.verdict]
 
 

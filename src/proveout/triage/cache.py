@@ -1,7 +1,7 @@
-"""What was read from YAML, kept as MessagePack: reading hundreds of rules takes longer than triage of a small log.
+"""What takes long to make, kept in the user's cache directory: rules read from YAML, patterns compiled for a scan.
 
-Kept in the user's cache directory under a name made of the files' paths, sizes and times. A cache that cannot be
-written or read is simply not used.
+Reading hundreds of rules takes longer than triage of a small log. A cache that cannot be written or read is simply
+not used.
 """
 
 from __future__ import annotations
@@ -18,20 +18,22 @@ import msgspec
 T = TypeVar("T")
 
 
-def cached(kind: str, files: Sequence[Path], read: Callable[[Sequence[Path]], T], form: type[T]) -> T:
-    """What ``read(files)`` gives, from the cache where none of the files changed."""
-    key = hashlib.sha256()
+def cached(kind: str, files: Sequence[Path], load: Callable[[Sequence[Path]], T], form: type[T]) -> T:
+    """What ``load(files)`` gives, from the cache where none of the files changed (path, size and time)."""
+    digest = hashlib.sha256()
     for file in files:
         state = file.stat()
-        key.update(f"{file}\0{state.st_size}\0{state.st_mtime_ns}\0".encode())
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    path = Path(base) / "proveout" / f"triage-{kind}-{key.hexdigest()[:24]}.msgpack"
-    try:
-        return msgspec.msgpack.decode(path.read_bytes(), type=form)
-    except (OSError, msgspec.MsgspecError):
-        fresh = read(files)
-        _write(path, kind, fresh)
-        return fresh
+        digest.update(f"{file}\0{state.st_size}\0{state.st_mtime_ns}\0".encode())
+    key = digest.hexdigest()
+    data = read(kind, key)
+    if data is not None:
+        try:
+            return msgspec.msgpack.decode(data, type=form)
+        except msgspec.MsgspecError:
+            pass
+    fresh = load(files)
+    write(kind, key, msgspec.msgpack.encode(fresh))
+    return fresh
 
 
 def read_yaml(files: Sequence[Path]) -> dict[str, Any]:
@@ -43,14 +45,39 @@ def read_yaml(files: Sequence[Path]) -> dict[str, Any]:
     return data
 
 
-def _write(path: Path, kind: str, data: object) -> None:
+def read(kind: str, key: str) -> bytes | None:
+    """What is kept of this kind under this key, or None."""
+    try:
+        return _path(kind, key).read_bytes()
+    except OSError:
+        return None
+
+
+def write(kind: str, key: str, data: bytes) -> None:
+    """Keep ``data``; what was kept of this kind under other keys goes."""
+    path = _path(kind, key)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as stream:
-            stream.write(msgspec.msgpack.encode(data))
+            stream.write(data)
         Path(stream.name).replace(path)
         for old in path.parent.glob(f"triage-{kind}-*.msgpack"):
             if old != path:
                 old.unlink(missing_ok=True)
     except OSError:
         return
+
+
+def writable() -> bool:
+    """Whether something can be kept."""
+    place = _path("", "").parent
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(place, os.W_OK | os.X_OK)
+
+
+def _path(kind: str, key: str) -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "proveout" / f"triage-{kind}-{key[:24]}.msgpack"

@@ -109,6 +109,7 @@ def compile_pattern(pattern: str) -> Any:
 
     options = re2.Options()
     options.log_errors = False
+    options.encoding = re2.Options.Encoding.LATIN1
     try:
         return re2.compile(line_pattern(pattern).encode(), options)
     except re2.error as error:

@@ -1,21 +1,22 @@
-"""One pass over one log: every rule at once on small chunks, then line by line where something was found."""
+"""One pass over one log: every rule at once on large pieces, then one by one where something was found."""
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from proveout.triage.catalog import Catalog, Rule, line_pattern
+from proveout.triage import cache, finder
+from proveout.triage.catalog import Catalog, Rule, compile_pattern, line_pattern
+from proveout.triage.finder import Find
 from proveout.triage.lines import Line, last_time, parse, segment
 from proveout.triage.reader import BLOCK, OVERLAP, Block, blocks, open_log
 from proveout.triage.stages import StageTracker, last_progress, last_stage
-from proveout.triage.templates import Searches, Templates, search
-from proveout.triage.traces import HEADER, Assembler, Trace
+from proveout.triage.traces import Assembler, Trace
 
 COARSE = 1 << 16
 CHUNK = 4096
@@ -25,7 +26,7 @@ KEEP_LAST = 24
 BURST = 1 << 18
 NEAR = 1 << 18
 TAIL = BLOCK
-SMALL = 4 * BLOCK
+LARGE = 32 * BLOCK
 _TRACE_HEADER = r"Traceback \(most recent call last\):"
 _EXCEPTION = (
     r"(?:Error|Exception|KeyboardInterrupt|SystemExit|Died|Timeout|Failure|Exhausted|"
@@ -72,41 +73,68 @@ class LogScan:
 class Scanner:
     """The multi-pattern engine for one catalogue; built once, used for any number of logs."""
 
-    def __init__(self, catalog: Catalog, *, skip_repeats: bool = True) -> None:
-        import re2
-
+    def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
-        self.skip_repeats = skip_repeats
-        patterns = [line_pattern(rule.pattern) for rule in catalog.rules]
-        self._header, self._exception = len(patterns), len(patterns) + 1
-        self._patterns = [*patterns, line_pattern(_TRACE_HEADER), line_pattern(_EXCEPTION)]
-        self.match = search(self._patterns)
-        self._exception_rx = re2.compile(line_pattern(_NAMED_EXCEPTION).encode())
+        self._texts = [line_pattern(rule.pattern) for rule in catalog.rules]
+        self._texts += [line_pattern(_TRACE_HEADER), line_pattern(r"[\w.]" + _EXCEPTION)]
+        self._exception = len(self._texts) - 1
+        self._extra = (compile_pattern(_TRACE_HEADER), compile_pattern(_NAMED_EXCEPTION))
 
     @cached_property
-    def searches(self) -> Searches:
-        """What is needed to leave out repetitions; built for large logs only."""
-        return Searches(self._patterns, self.match)
+    def _quick(self) -> Find | None:
+        return finder.kept(self._texts)
 
-    def hits(self, raw: bytes) -> list[tuple[int, int]]:
-        """What matches this one line, each with the byte at which it does."""
-        found = []
-        for index in self.match(raw) or ():
-            if index == self._header:
-                at = raw.find(HEADER.encode())
-            elif index == self._exception:
-                match = self._exception_rx.search(raw)
-                at = match.start() if match else -1
-            else:
-                match = self.catalog.matcher(index).search(raw)
-                at = match.start() if match else -1
-            if at >= 0:
-                found.append((index, at))
-        return found
+    @cached_property
+    def _plain(self) -> Find:
+        return finder.plain(self._texts)
+
+    def which(self, piece: bytes) -> Sequence[int]:
+        """The indices of the patterns that match somewhere in a piece of a log."""
+        return (self._quick or self._plain)(piece)
+
+    def prepare(self) -> None:
+        """Compile for the fastest search, unless that is done; kept for later processes. Takes seconds."""
+        if self._quick is None:
+            self._quick = finder.compiled(self._texts)
+
+    def prepare_next(self) -> None:
+        """Prepare for the processes that come after this one, where something can be kept for them."""
+        if cache.writable():
+            self.prepare()
+
+    def marked(self, data: bytes) -> list[tuple[int, int, list[tuple[int, int]]]]:
+        """The lines with a hit, in order: where each begins and ends, and (pattern, byte in the line) of its hits.
+
+        A very long line counts as pieces of ``LONGEST_PIECE`` bytes.
+        """
+        found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        if self.which(data):
+            for begin, stop in _pieces(data, 0, len(data), COARSE):
+                piece = data[begin:stop]
+                for index in sorted(self.which(piece)):
+                    for start, end, at in self._lines_of(index, piece):
+                        found.setdefault((begin + start, begin + end), []).append((index, at))
+        return [(start, end, hits) for (start, end), hits in sorted(found.items())]
+
+    def _lines_of(self, index: int, piece: bytes) -> Iterator[tuple[int, int, int]]:
+        """The lines of a piece that one pattern matches: begin, end, and where in the line."""
+        matcher, position = self._matcher(index), 0
+        while position < len(piece) and (match := matcher.search(piece, position)) is not None:
+            start = piece.rfind(b"\n", 0, match.start()) + 1
+            end = piece.find(b"\n", match.start())
+            position = end + 1 if end >= 0 else len(piece)
+            line = piece[start : position - 1 if end >= 0 else position]
+            own = matcher.search(line)
+            if own is not None:
+                yield start, start + len(line), own.start()
+
+    def _matcher(self, index: int) -> Any:
+        own = index - len(self.catalog.rules)
+        return self._extra[own] if own >= 0 else self.catalog.matcher(index)
 
     def starts_as_exception(self, line: Line) -> bool:
         """Whether a line's text begins with the name of an exception."""
-        match = self._exception_rx.search(line.text.encode())
+        match = self._extra[1].search(line.text.encode())
         return match is not None and match.start() == 0
 
     def scan(self, path: Path, index: int = 0) -> LogScan:
@@ -121,7 +149,6 @@ class _Pass:
         self.result = LogScan(path, index)
         self.assembler = Assembler()
         self._rules = scanner.catalog.rules
-        self._templates: Templates | None = None
         self._known: dict[tuple[str, str], Event] = {}
         self._first: dict[str, list[Event]] = {}
         self._last: dict[str, deque[tuple[tuple[str, str], Event]]] = {}
@@ -154,57 +181,33 @@ class _Pass:
         return result
 
     def _block(self, block: Block) -> None:
-        match, assembler, data = self.scanner.match, self.assembler, block.data
-        number, counted = block.line, 0
-        if self._templates is None and block.offset >= SMALL and self.scanner.skip_repeats:
-            self._templates = Templates(self.scanner.searches)
-        for begin, stop in _pieces(data, 0, len(data), COARSE):
-            search_in = self._templates.hit if self._templates else match
-            if not assembler.busy and not search_in(data[begin:stop]):
-                continue
-            for start, end in self._parts(data, begin, stop):
-                hit = bool(match(data[start:end]))
-                if hit or assembler.busy:
-                    number += data.count(b"\n", counted, start)
-                    counted = start
-                    self._lines(block, start, data[start:end], number, hit)
+        if block.offset >= LARGE:
+            self.scanner.prepare()
+        position, number = 0, block.line
+        for start, end, hits in self.scanner.marked(block.data):
+            position, number = self._until(start, position, number, block.data)
+            number += block.data.count(b"\n", position, start)
+            self._line(block, start, end, number, hits)
+            after = max(position, end + 1)
+            number += block.data.count(b"\n", max(position, start), after)
+            position = after
+        self._until(len(block.data), position, number, block.data)
 
-    def _parts(self, data: bytes, begin: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Pieces to look at line by line: single lines with a hit, and all of them while a traceback is open."""
-        for start, end in _pieces(data, begin, stop, CHUNK):
-            for first, last in self._narrowed(data, start, end):
-                yield first, last
-                if self.assembler.busy:
-                    yield last, end
-                    break
-            else:
-                if self.assembler.busy:
-                    yield start, end
-
-    def _narrowed(self, data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The lines with a hit of a piece, found by halving it."""
-        if self.assembler.busy or not self.scanner.match(data[start:end]):
-            return
-        middle = data.rfind(b"\n", start, (start + end) // 2) + 1
-        if middle <= start:
-            middle = data.find(b"\n", start, end - 1) + 1
-        if middle <= start:
-            yield start, end
-            return
-        yield from self._narrowed(data, start, middle)
-        yield from self._narrowed(data, middle, end)
-
-    def _lines(self, block: Block, start: int, chunk: bytes, number: int, hit: bool) -> None:
-        at = start
-        for raw in chunk.split(b"\n"):
-            found = self.scanner.hits(raw) if hit and raw else []
-            if found or (raw and self.assembler.busy):
-                line = parse(segment(raw, found[0][1] if found else 0)[:LONGEST_PIECE], number)
-                trace = self.assembler.feed(line)
-                if found:
-                    self._note(block, at, line, trace, found)
+    def _until(self, stop: int, position: int, number: int, data: bytes) -> tuple[int, int]:
+        """Read lines without a hit for as long as a traceback is open, at most to ``stop``; where that ended, and
+        the number of the line there."""
+        while self.assembler.busy and position < stop:
+            end = data.find(b"\n", position, stop)
+            end = end if end >= 0 else stop
+            if end > position:
+                self.assembler.feed(parse(segment(data[position:end], 0)[:LONGEST_PIECE], number))
             number += 1
-            at += len(raw) + 1
+            position = end + 1
+        return position, number
+
+    def _line(self, block: Block, start: int, end: int, number: int, hits: list[tuple[int, int]]) -> None:
+        line = parse(segment(block.data[start:end], hits[0][1])[:LONGEST_PIECE], number)
+        self._note(block, start, line, self.assembler.feed(line), hits)
 
     def _note(
         self, block: Block, at: int, line: Line, trace: Trace | None, found: list[tuple[int, int]]

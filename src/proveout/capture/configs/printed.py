@@ -44,7 +44,8 @@ def value_at(lines: Sequence[tuple[str, str]], start: int, speaker: str, prefix:
     """The value whose text begins at line ``start``, over the lines of one speaker until its brackets close.
 
     ``prefix`` stands before each of the lines. An actor's standard error may come in between: where all lines
-    give no value, those that no printed value goes on with are left out. Raises ValueError where it does not close or is no value.
+    give no value, those that no printed value goes on with are left out. Raises ValueError where it does not close
+    or is no value.
     """
     said = [
         line[len(prefix) :]
