@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
+import re
+import socket
+import subprocess
+import sys
 import threading
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proveout.domain.errors import UsageError
-from proveout.triage import provider_constructed, stages_reached, triage
+from proveout.triage import provider_constructed, reader, stages_reached, triage
 from proveout.triage.engine import scanner
 from proveout.triage.lines import parse
 from proveout.triage.reader import blocks
@@ -83,6 +89,34 @@ def test_a_pipe_is_read_to_its_end(tmp_path):
     assert result.cause.where.line == 1001
 
 
+def test_a_log_that_is_still_written_is_judged_by_what_is_there(tmp_path):
+    log = tmp_path / "run.log"
+    log.write_bytes(b"starting\n" + CAUSE[:8])
+    assert triage([log]).verdict == "Incomplete"
+    with log.open("ab") as stream:
+        stream.write(CAUSE[8:])
+    assert triage([log]).cause.where.line == 2
+
+
+def test_a_socket_is_a_usage_error(tmp_path):
+    with socket.socket(socket.AF_UNIX) as open_socket:
+        open_socket.bind(str(tmp_path / "s"))
+        with pytest.raises(UsageError, match=re.escape(str(tmp_path / "s")) + "|No such device"):
+            triage([tmp_path / "s"])
+
+
+def test_memory_does_not_grow_with_one_endless_line(tmp_path):
+    log = tmp_path / "run.log"
+    with log.open("wb") as stream:
+        for _ in range(100):
+            stream.write(b"half a word in one endless line ... " * 29_127)
+        stream.write(CAUSE)
+    child = subprocess.Popen([sys.executable, "-m", "proveout", "triage", log], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 3
+    assert usage.ru_maxrss < 150 * 1024
+
+
 def test_what_is_kept_does_not_grow_with_the_log(tmp_path):
     log = tmp_path / "run.log"
     log.write_text(
@@ -102,11 +136,10 @@ def test_the_earlier_of_two_causes_wins_across_files_by_time(tmp_path):
     assert "No space" in triage([main, other]).cause.text
 
 
-@given(st.binary(max_size=6000), st.integers(1, 900))
-def test_blocks_hold_every_byte_once_and_count_lines(data, size):
-    import io
-
-    got = list(blocks(io.BytesIO(data), size + 1024))
+@given(st.binary(max_size=6000), st.integers(1, 900), st.sampled_from([0, reader.LARGE]))
+def test_blocks_hold_every_byte_once_and_count_lines(data, size, large):
+    with mock.patch.object(reader, "LARGE", large):
+        got = list(blocks(io.BytesIO(data), size + 1024))
     assert b"".join(block.data[block.fresh :] for block in got) == data
     for block in got:
         assert data[block.offset : block.offset + len(block.data)] == block.data

@@ -14,7 +14,7 @@ from proveout.triage import cache, finder
 from proveout.triage.catalog import Catalog, Rule, compile_pattern, line_pattern
 from proveout.triage.finder import Find
 from proveout.triage.lines import Line, last_time, parse, segment
-from proveout.triage.reader import BLOCK, OVERLAP, Block, blocks, open_log
+from proveout.triage.reader import BLOCK, LARGE, OVERLAP, Block, blocks, open_log
 from proveout.triage.stages import StageTracker, last_progress, last_stage
 from proveout.triage.traces import Assembler, Trace
 
@@ -26,7 +26,6 @@ KEEP_LAST = 24
 BURST = 1 << 18
 NEAR = 1 << 18
 TAIL = BLOCK
-LARGE = 32 * BLOCK
 _TRACE_HEADER = r"Traceback \(most recent call last\):"
 _EXCEPTION = (
     r"(?:Error|Exception|KeyboardInterrupt|SystemExit|Died|Timeout|Failure|Exhausted|"
