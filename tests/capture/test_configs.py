@@ -64,8 +64,8 @@ def test_what_the_same_worker_says_on_its_standard_error_in_between_is_left_out(
         "/x/y.py:3: UserWarning: (old",
         "  warnings.warn(",
     ]
-    cut, tail = lines[at].removesuffix(","), f"{mark},"
-    lines[at : at + 1] = [cut, *(mark + text for text in noise), tail]
+    key, value = lines[at].split(": ", 1)
+    lines[at : at + 1] = [key, *(mark + text for text in (*noise, ": ", "", value[:-1], ","))]
     (tmp_path / "run.log").write_text("\n".join(lines))
     config, findings = read("verl-console", tmp_path / "run.log")
     assert findings == [] and config is not None

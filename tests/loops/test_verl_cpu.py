@@ -51,7 +51,9 @@ def test_no_checkout_is_needed_and_every_limitation_of_the_platform_is_said(prov
 
 
 def test_a_pass_needs_the_first_weights_right_movement_and_agreement(proveout: Proveout) -> None:
-    for step in steps(planned(proveout, "--level", "0,1,2,5")).values():
+    every = steps(planned(proveout, "--level", "0,1,2,5"))
+    assert "replicas got different weights" in every.pop("verl-L2-ep2")["skip_reason"]
+    for step in every.values():
         asked = kinds(step)
         assert asked["refit_proof"]["fresh"] is (step["id"] != "verl-L1-resume")
         assert {item["tag"] for item in asked["refit_proof"]["agreement"]} == {

@@ -19,7 +19,11 @@ _REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\].*$")
 _NO_LITERAL = re.compile(r"<[^<>'\"]*(?:'[^']*'[^<>'\"]*)*>")
 _MOST_LINES = 50_000
 _NUMBERS = {"nan": math.nan, "inf": math.inf}
-_CONTINUED = re.compile(r"\s+(?:['\"\[({<\-\d]|(?:None|True|False|nan|inf)\b|[A-Z]\w*\()|[\s,\])}]+$")
+_CONTINUED = re.compile(r"\s+(?:['\"\[({<\-\d]|(?:None|True|False|nan|inf)\b|[A-Z]\w*\()")
+_TOKENS = re.compile(
+    r"""(?x: \s | '(?:[^'\\]|\\.)*+' | "(?:[^"\\]|\\.)*+" | -?\d[\w.+-]*+
+    | (?:None|True|False|nan|inf)\b | [\[\](){},:-] )++"""
+)
 _OPEN, _CLOSE = "([{", ")]}"
 
 
@@ -44,8 +48,8 @@ def value_at(lines: Sequence[tuple[str, str]], start: int, speaker: str, prefix:
     """The value whose text begins at line ``start``, over the lines of one speaker until its brackets close.
 
     ``prefix`` stands before each of the lines. An actor's standard error may come in between: where all lines
-    give no value, those that no printed value goes on with are left out. Raises ValueError where it does not close
-    or is no value.
+    give no value, those that it cannot go on with are left out. Raises ValueError where it does not close or is no
+    value.
     """
     said = [
         line[len(prefix) :]
@@ -55,7 +59,15 @@ def value_at(lines: Sequence[tuple[str, str]], start: int, speaker: str, prefix:
     try:
         return _first_of(said)
     except ValueError:
-        return _first_of([said[0], *filter(_CONTINUED.match, said[1:])])
+        return _first_of([said[0], *filter(_belongs, said[1:])])
+
+
+def _belongs(line: str) -> bool:
+    """Whether a printed value may go on with this line: one of its own, or a part of one of whole tokens.
+
+    Ray's log monitor forwards what is there of a line when it looks, and the rest as a line of its own.
+    """
+    return _CONTINUED.match(line) is not None or _TOKENS.fullmatch(line) is not None
 
 
 def _first_of(said: Sequence[str]) -> Any:

@@ -77,6 +77,7 @@ def environment(context: LoopContext) -> dict[str, str]:
     return {
         "PYTHONPATH": path,
         "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
         "NRL_MEGATRON_CHECKPOINT_DIR": f"{ATTEMPT_DIR}/hf_to_mcore",
         "UV_FROZEN": "1",
         "WANDB_MODE": "disabled",

@@ -117,6 +117,7 @@ def _environment(context: LoopContext, interpreter: str) -> dict[str, str]:
             {**present, "proveout_cpu": str(platform)}, context.options.get("pythonpath", "")
         ),
         **({"PYTHONDONTWRITEBYTECODE": "1"} if present else {}),
+        "PYTHONUNBUFFERED": "1",
         "PROVEOUT_EVIDENCE": ATTEMPT_DIR,
         "PROVEOUT_TINY_MODELS": str(stacks / "models" / platform.name),
         "PROVEOUT_CPU_ANSWER_PROBE": "1",

@@ -146,7 +146,7 @@ def _environment(variant: Variant, context: LoopContext) -> dict[str, str]:
         env |= _model(context.model)
     if variant.dummy:
         env["DUMMY_MODEL_CONFIG_PATH"] = _dummy_config(variant, context)
-    return {**env, **chosen, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**env, **chosen, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
 
 
 def _model(model: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from proveout.loops.verl.variants import known, required, table
 from proveout.loops.verl.wrapper import Wrapper, read_wrapper, resolve
 
 _MEGATRON = "actor_rollout_ref.actor.megatron."
-_OTHERS = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
+_OTHERS = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 
 
 def verify(step: Step, context: LoopContext, tree: Tree) -> tuple[Finding, ...]:
