@@ -13,7 +13,7 @@ from proveout.domain.metrics import MetricTable
 from proveout.triage import decide, hang, numerics, recorder
 from proveout.triage.answers import Answers, only_recorded
 from proveout.triage.catalog import Catalog, load
-from proveout.triage.decide import Candidate
+from proveout.triage.decide import Candidate, Sorted
 from proveout.triage.ranking import rank
 from proveout.triage.scan import LogScan, Scanner
 
@@ -103,9 +103,20 @@ def _choose(
     told = numerics.from_metrics(metrics) if metrics is not None else None
     if told is not None:
         return answers.metric(told)
-    if found.incomplete:
+    if found.incomplete and not _died_before(found):
         rule = found.incomplete[0].rule
         return answers.incomplete(
             rule.explanation if rule else "the run was interrupted", found.incomplete[0]
         )
     return answers.rest(best, exit_, planned, metrics)
+
+
+def _died_before(found: Sorted) -> bool:
+    """Whether a worker had died, nobody knows of what, before somebody interrupted the rest."""
+    first = found.incomplete[0]
+    return any(
+        event.rule is not None
+        and event.rule.subkind == "worker-died"
+        and (event.file, event.order) < (first.file, first.order)
+        for event in found.wrappers
+    )
