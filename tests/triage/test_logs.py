@@ -13,7 +13,7 @@ import threading
 from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proveout.domain.errors import UsageError
@@ -145,6 +145,7 @@ def test_the_earlier_of_two_causes_wins_across_files_by_time(tmp_path):
     assert "No space" in triage([main, other]).cause.text
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=6000), st.integers(1, 900), st.sampled_from([0, reader.LARGE]))
 def test_blocks_hold_every_byte_once_and_count_lines(data, size, large):
     with mock.patch.object(reader, "LARGE", large):
