@@ -142,9 +142,19 @@ def _step(variant: CpuVariant, context: LoopContext, tree: Tree) -> Step:
             *table().limitations,
             *((table().megatron_limitation,) if megatron else ()),
             *bare.limitations,
+            *((f"a tiny Qwen2 ran in the place of {context.model}",) if _replaced(context) else ()),
         ),
         needs=(_id(variant, variant.resumes.variant),) if variant.resumes else (),
     )
+
+
+def _own_model(context: LoopContext) -> str:
+    """The directory that the plan names as its model; a name on the hub is none."""
+    return str(Path(context.model).absolute()) if context.model and Path(context.model).is_dir() else ""
+
+
+def _replaced(context: LoopContext) -> bool:
+    return bool(context.model) and not _own_model(context)
 
 
 def _bare(variant: CpuVariant, context: LoopContext, tree: Tree) -> Step:
@@ -153,7 +163,7 @@ def _bare(variant: CpuVariant, context: LoopContext, tree: Tree) -> Step:
     words += table().moving if variant.moving else ()
     words += (table().no_overlap,) if variant.no_overlap else ()
     fields = {
-        "model": context.model or f"{ASSETS}/model-{context.seed}",
+        "model": _own_model(context) or f"{ASSETS}/model-{context.seed}",
         "data": f"{ASSETS}/{SIGNAL_DATA if variant.signal else DATA}",
         "checkpoints": _checkpoints(variant),
     }
@@ -166,7 +176,7 @@ def _command(bare: Step, variant: CpuVariant, context: LoopContext) -> Command:
     start = [_python(context), "-m", "proveout_cpu.nemo_rl.launch", "--attempt", ATTEMPT_DIR]
     start += ["--bytecode", str(root(os.environ) / "bytecode")]
     start += ["--place", ASSETS, "--seed", str(context.seed), "--gpus", str(variant.gpus)]
-    start += [] if context.model else ["--tiny"]
+    start += [] if _own_model(context) else ["--tiny"]
     if variant.resumes:
         saved = f"{_shared(variant, variant.resumes.variant)}/step_{variant.resumes.step}"
         start += ["--resume", saved, _checkpoints(variant)]
