@@ -53,6 +53,16 @@ def test_the_users_words_come_last_and_a_given_model_is_not_made(full_trees: dic
     assert "policy.model_name=/models/mine" in step.command.argv
 
 
+def test_a_tiny_model_runs_in_the_place_of_one_on_the_hub_and_that_is_said(
+    full_trees: dict[str, str],
+) -> None:
+    """A plan made from a change names the changed family's model; nothing is fetched on this platform."""
+    (step,) = steps(full_trees, 0, "moving", model="Qwen/Qwen2.5-0.5B")
+    assert "--tiny" in step.command.argv
+    assert not any("Qwen/" in word for word in step.command.argv)
+    assert "a tiny Qwen2 ran in the place of Qwen/Qwen2.5-0.5B" in step.limitations
+
+
 def test_the_smoke_has_a_second_run_whose_updates_can_be_seen(full_trees: dict[str, str]) -> None:
     default, moving = steps(full_trees, 0)
     assert criterion(default, "refit_proof")["moved"] is False and "5e-7" in " ".join(default.limitations)

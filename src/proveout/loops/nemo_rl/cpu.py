@@ -150,7 +150,8 @@ def _step(variant: CpuVariant, context: LoopContext, tree: Tree) -> Step:
 
 def _own_model(context: LoopContext) -> str:
     """The directory that the plan names as its model; a name on the hub is none."""
-    return str(Path(context.model).absolute()) if context.model and Path(context.model).is_dir() else ""
+    named = context.model or ""
+    return str(Path(named).absolute()) if named.startswith(("/", ".")) or Path(named or "/-").is_dir() else ""
 
 
 def _replaced(context: LoopContext) -> bool:
