@@ -88,3 +88,13 @@ def test_what_hyperscan_does_not_take_is_searched_for_with_re2(home, monkeypatch
 def test_without_hyperscan_re2_does_it_all(monkeypatch):
     monkeypatch.setattr(finder, "_engine", lambda: None)
     assert finder.kept(PATTERNS) is None and finder.compiled(PATTERNS) is None
+
+
+def test_the_command_prepares_the_next_one_and_answers_the_same(home, tmp_path, proveout):
+    log = tmp_path / "run.log"
+    log.write_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n")
+    first = proveout("triage", str(log), env={"XDG_CACHE_HOME": str(home.parent)})
+    assert len(list(home.glob("triage-finder-*"))) == 1
+    again = proveout("triage", str(log), env={"XDG_CACHE_HOME": str(home.parent)})
+    assert (first.status, first.out) == (again.status, again.out)
+    assert "oom-gpu" in first.out

@@ -76,7 +76,6 @@ class Scanner:
         self.catalog = catalog
         self._texts = [line_pattern(rule.pattern) for rule in catalog.rules]
         self._texts += [line_pattern(_TRACE_HEADER), line_pattern(r"[\w.]" + _EXCEPTION)]
-        self._exception = len(self._texts) - 1
         self._extra = (compile_pattern(_TRACE_HEADER), compile_pattern(_NAMED_EXCEPTION))
 
     @cached_property
