@@ -72,6 +72,18 @@ def test_what_the_same_worker_says_on_its_standard_error_in_between_is_left_out(
     assert config["actor_rollout_ref.actor.megatron.vanilla_mbridge"] is False
 
 
+def test_a_line_with_an_object_stays_where_others_are_left_out(tmp_path: Path) -> None:
+    lines = [
+        "{'actor_rollout_ref': {'a': 1},",
+        "INFO: made (",
+        " 'p': PosixPath('x'),",
+        " 'trainer': {'b': 2}}",
+    ]
+    (tmp_path / "run.log").write_text("\n".join(lines))
+    config, _ = read("verl-console", tmp_path / "run.log")
+    assert config == {"actor_rollout_ref.a": 1, "p": "x", "trainer.b": 2}
+
+
 def test_the_last_of_several_runs_counts_and_a_prefix_is_taken_off(tmp_path: Path) -> None:
     (tmp_path / "run.log").write_text(
         "[one] Final config:\n[one] {'policy': {'megatron_cfg': {'enabled': False}}}\n"

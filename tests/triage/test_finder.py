@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proveout.triage import finder
-from proveout.triage.catalog import line_pattern, load
+from proveout.triage.catalog import compile_pattern, line_pattern, load
 
 HERE = Path(__file__).parent
 CASES = [
@@ -47,6 +47,15 @@ def test_the_same_patterns_in_every_case_and_every_example(quick):
 def test_the_same_patterns_in_any_bytes(quick, parts):
     data = b"\n".join(parts)
     assert sorted(set(quick(data))) == sorted(set(PLAIN(data)))
+
+
+def test_bytes_are_counted_and_not_letters(home):
+    pattern = line_pattern("a.{3}b")
+    broken, letters = b"a\xff\xfe\xfdb", "a\u00e9\u00e9\u00e9b".encode()
+    for search in (finder.plain([pattern]), finder.compiled([pattern])):
+        assert search is not None
+        assert list(search(broken)) == [0] and not list(search(letters))
+    assert compile_pattern("a.{3}b").search(broken) and not compile_pattern("a.{3}b").search(letters)
 
 
 def test_what_was_compiled_is_read_back(home):
