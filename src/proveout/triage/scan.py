@@ -1,4 +1,4 @@
-"""One pass over one log: every rule at once on large pieces, then one by one where something was found."""
+"""One pass over one log: every rule at once on pieces of it, then one by one where something was found."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from proveout.triage.reader import BLOCK, LARGE, OVERLAP, Block, blocks, open_lo
 from proveout.triage.stages import StageTracker, last_progress, last_stage
 from proveout.triage.traces import Assembler, Trace
 
-COARSE = 1 << 16
+PIECE = 1 << 16
 CHUNK = 4096
 LONGEST_PIECE = 1 << 16
 KEEP_FIRST = 24
@@ -106,12 +106,11 @@ class Scanner:
         A very long line counts as pieces of ``LONGEST_PIECE`` bytes.
         """
         found: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        if self.which(data):
-            for begin, stop in _pieces(data, 0, len(data), COARSE):
-                piece = data[begin:stop]
-                for index in sorted(self.which(piece)):
-                    for start, end, at in self._lines_of(index, piece):
-                        found.setdefault((begin + start, begin + end), []).append((index, at))
+        for begin, stop in _pieces(data, 0, len(data), PIECE):
+            piece = data[begin:stop]
+            for index in sorted(self.which(piece)):
+                for start, end, at in self._lines_of(index, piece):
+                    found.setdefault((begin + start, begin + end), []).append((index, at))
         return [(start, end, hits) for (start, end), hits in sorted(found.items())]
 
     def _lines_of(self, index: int, piece: bytes) -> Iterator[tuple[int, int, int]]:
