@@ -13,6 +13,7 @@ from proveout.triage.catalog import (
     Rule,
     compile_pattern,
     gate,
+    line_pattern,
     load,
     parse_rules,
     problems,
@@ -89,3 +90,9 @@ def test_a_pattern_that_re2_cannot_run_is_named():
 def test_a_broken_rule_file_is_a_usage_error(text):
     with pytest.raises(UsageError):
         parse_rules(text, "mine.yaml")
+
+
+def test_blanks_in_a_pattern_stay_within_a_line():
+    assert line_pattern(r"a\s+b[\s\]x]\\s") == r"(?m)a[ \t]+b[ \t\]x]\\s"
+    assert compile_pattern(r"x[^\s]y").search(b"x-y")
+    assert not compile_pattern(r"x\sy").search(b"x\ny")

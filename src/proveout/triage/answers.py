@@ -8,13 +8,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from proveout.domain import redact
 from proveout.domain.evidence import End, ExitRecord, TriageResult
 from proveout.domain.finding import Boundary, Citation, Where
 from proveout.domain.metrics import MetricTable
 from proveout.domain.verdict import Verdict
 from proveout.triage import numerics, recorder
 from proveout.triage.catalog import STAGES, Rule, load
+from proveout.triage.citing import cite, cite_all, telling
 from proveout.triage.decide import Candidate, Ending, Sorted, is_exception
 from proveout.triage.hang import Hang
 from proveout.triage.scan import Event, LogScan
@@ -27,8 +27,6 @@ _UNFINISHED = {
     End.EVICTED: "the scheduler or the machine ended it",
     End.LOST: "nobody saw it end",
 }
-LONGEST_TEXT = 1200
-SHOWN = 12
 _VERDICTS = {
     Boundary.ENVIRONMENT: Verdict.BLOCKED,
     Boundary.INCOMPLETE: Verdict.INCOMPLETE,
@@ -97,7 +95,7 @@ class Answers:
             subkind=best.subkind,
             stage=self._stage(best.event),
             confidence=confidence,
-            cause=self._cite(best.event, what),
+            cause=self._cite(telling(best.event), what),
             aftermath=self._after(best),
             noise=self._noise(),
             remedy=remedy,
@@ -180,6 +178,7 @@ class Answers:
             subkind=rule.subkind if rule else "log-ends",
             stage=self._stage(event),
             confidence="medium",
+            cause=self._cite(event, why) if event is not None else None,
             noise=self._noise(),
             remedy=rule.remedy if rule else "",
             undecided_because=why + place,
@@ -352,24 +351,10 @@ class Answers:
         return self._cite_all([*self.found.noise, *(c.event for c in self.outlived), *extra])
 
     def _cite_all(self, events: Iterable[Event]) -> tuple[Citation, ...]:
-        seen: set[tuple[int, int]] = set()
-        cited: list[Citation] = []
-        for event in sorted(events, key=lambda e: (e.file, e.line.number)):
-            place = (event.file, event.line.number)
-            if place in seen or len(cited) >= SHOWN:
-                continue
-            seen.add(place)
-            cited.append(self._cite(event, event.rule.explanation if event.rule else "an exception"))
-        return tuple(cited)
+        return cite_all(events, self.scans)
 
     def _cite(self, event: Event, what: str) -> Citation:
-        text = redact.text(event.line.shown)
-        if len(text) > LONGEST_TEXT:
-            text = _around(text, event, LONGEST_TEXT)
-        where = Where(file=str(self.scans[event.file].path), line=event.line.number)
-        return Citation(
-            what=what + (f" ({event.count} times)" if event.count > 1 else ""), where=where, text=text
-        )
+        return cite(event, what, self.scans)
 
     def _place(self, event: Event) -> str:
         return f"{self.scans[event.file].path}:{event.line.number}"
@@ -416,18 +401,6 @@ def only_recorded(found: recorder.Recorded | None, dumps: Sequence[Path]) -> Tri
         remedy="give the log of the run too",
         undecided_because=f"every collective in {len(dumps)} flight-recorder dump(s) ended",
     )
-
-
-def _around(text: str, event: Event, size: int) -> str:
-    """A long line cut to the part that the rule matched."""
-    at = 0
-    if event.rule is not None:
-        from proveout.triage.catalog import compile_pattern
-
-        match = compile_pattern(event.rule.pattern).search(text.encode())
-        at = len(text.encode()[: match.start()].decode("utf-8", "ignore")) if match else 0
-    start = max(0, at - size // 4)
-    return ("..." if start else "") + text[start : start + size] + ("..." if start + size < len(text) else "")
 
 
 def _verdict(boundary: Boundary, rule: Rule | None) -> Verdict:

@@ -7,6 +7,7 @@ rules when they are read.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -20,6 +21,7 @@ from proveout.triage.cache import cached
 
 RULES_DIR = Path(__file__).parent / "rules"
 ROLES = ("cause", "wrapper", "aftermath", "noise")
+_BLANK = re.compile(r"(\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\])|\\[^s]|\\s")
 STAGES = (
     "preflight",
     "ray_start",
@@ -120,7 +122,14 @@ def compile_pattern(pattern: str) -> Any:
 
 def line_pattern(pattern: str) -> str:
     """The pattern as it is given to RE2: ``^`` and ``$`` mean line ends, blanks never span lines."""
-    return "(?m)" + pattern.replace(r"\s", r"[ \t]")
+    return "(?m)" + _BLANK.sub(_blank, pattern)
+
+
+def _blank(part: re.Match[str]) -> str:
+    """A class with ``\\s`` in it, or ``\\s`` alone, for blanks within a line; any other escape as it is."""
+    if part[1]:
+        return part[0].replace(r"\s", r" \t")
+    return r"[ \t]" if part[0] == r"\s" else part[0]
 
 
 def gate(pattern: str) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ from proveout.triage.traces import Trace
 
 GENERIC = 12.0
 UNOWNED = 8.0
+MILD = ("WARNING", "INFO", "DEBUG")
+"""Levels of lines that tell of something the program can live with."""
 
 
 @dataclass
@@ -109,7 +111,7 @@ def _sort_line(events: list[Event], found: Sorted) -> None:
         found.incomplete.append(event)
     elif rule.role == "cause":
         boundary, subkind = _whose(rule, event)
-        hard = rule.strength >= 2 and event.line.level != "WARNING"
+        hard = rule.strength >= 2 and event.line.level not in MILD
         found.candidates.append(
             Candidate(event, boundary, subkind, rule, 10.0 * rule.strength, hard, [rule.id])
         )
@@ -143,7 +145,7 @@ def _applies(rule: Rule, event: Event) -> bool:
         return False
     if not rule.frames:
         return True
-    path = "\n".join(trace.path for trace in _lineage(event.trace))
+    path = "\n".join(trace.path for trace in reversed(_lineage(event.trace)))
     return compile_pattern(rule.frames).search(path.encode()) is not None
 
 

@@ -14,8 +14,8 @@ from proveout.triage import decide, hang, numerics, recorder
 from proveout.triage.answers import Answers, only_recorded
 from proveout.triage.catalog import Catalog, load
 from proveout.triage.decide import Candidate, Sorted
-from proveout.triage.ranking import rank
-from proveout.triage.scan import LogScan, Scanner
+from proveout.triage.ranking import earliest, rank
+from proveout.triage.scan import Event, LogScan, Scanner
 
 
 @lru_cache(maxsize=2)
@@ -92,10 +92,10 @@ def _choose(
     best: Candidate | None = answers.alive[0] if answers.alive else None
     reading = numerics.from_log(found.metrics, answers.scans)
     stuck = hang.analyse(found.hangs, hang.world_size(answers.scans[0].tail)) if found.hangs else None
-    weak = best is not None and stuck is not None and (best.rule is None or best.rule.strength < 2)
+    weak = best is not None and stuck is not None and not _before(best, stuck.first)
     known = best is not None and best.boundary is not Boundary.UNKNOWN and not weak
-    if best is not None and known and (best.hard or reading is None):
-        return answers.cause(best)
+    if best is not None and known and (reading is None or (best.hard and best.subkind != "script")):
+        return answers.cause(earliest(best, answers.alive))
     if reading is not None:
         return answers.reading(reading)
     if not (exit_ is not None and exit_.ok) and (recorded is not None or stuck is not None):
@@ -109,6 +109,15 @@ def _choose(
             rule.explanation if rule else "the run was interrupted", found.incomplete[0]
         )
     return answers.rest(best, exit_, planned, metrics)
+
+
+def _before(best: Candidate, stuck: Event) -> bool:
+    """Whether a failure is why others waited in vain: a rule names it as a root, or it was raised before that."""
+    if best.hard or (best.rule is not None and best.rule.strength >= 2):
+        return True
+    event = best.event
+    first = event.file == stuck.file == 0 and event.offset < stuck.offset
+    return first and decide.is_exception(event)
 
 
 def _died_before(found: Sorted) -> bool:

@@ -28,7 +28,8 @@ _ACTOR = re.compile(
     r"(?:\([^()]*\) )?[, ]*(?:rank=\d+,? *)?pid=\d+)[^()]*)\) ?"
 )
 _ISO = re.compile(
-    r"\[?(?P<date>\d{4}-\d\d-\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]? ?"
+    r"\[?(?P<date>\d{4}-\d\d-\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+    r"(?:(?: [DTPE]P\d+)+(?=\]))?\]? ?"
 )
 _VLLM = re.compile(
     r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<md>\d\d-\d\d) (?P<clock>\d\d:\d\d:\d\d) "
@@ -37,9 +38,11 @@ _VLLM = re.compile(
 _LEVEL = re.compile(
     r"\[?(?P<level>DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|E|W)\]?(?::[\w.]+)?(?: [\w.]+\.py:\d+ --|:) ?"
 )
+_COLUMN = re.compile(r"[|-] ?(?P<level>DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL) *[|-] ?")
 _C10D = re.compile(r"\[(?:rank(?P<rank>\d+)\]:\[)?(?P<level>[EWIF])(?=[ \d])")
+_LEVELS = {"E": "ERROR", "W": "WARNING", "WARN": "WARNING"}
 _RANK_IN = re.compile(r"rank=(\d+)")
-_PREFIXES = (_SYSLOG, _POD, _COMPOSE, _ACTOR, _RANK, _SRUN, _ISO, _VLLM, _LEVEL)
+_PREFIXES = (_SYSLOG, _POD, _COMPOSE, _ACTOR, _RANK, _SRUN, _ISO, _VLLM, _LEVEL, _COLUMN)
 
 
 class Line(NamedTuple):
@@ -96,7 +99,7 @@ def parse(raw: bytes, number: int) -> Line:
             if groups.get("rank"):
                 rank = int(groups["rank"])
                 source = f"{source}/rank{rank}"
-            level = groups.get("level") or level
+            level = _LEVELS.get(groups.get("level") or "", groups.get("level") or level)
             time = _time(groups) if time is None else time
             text = text[match.end() :]
             break
@@ -104,7 +107,7 @@ def parse(raw: bytes, number: int) -> Line:
             break
     c10d = _C10D.match(text) if text.startswith("[") else None
     if c10d:
-        level = {"E": "ERROR", "W": "WARNING"}.get(c10d["level"], level)
+        level = _LEVELS.get(c10d["level"], level)
         if c10d["rank"]:
             rank = int(c10d["rank"])
     return Line(number, text, shown, source, rank, level, time, repeated)

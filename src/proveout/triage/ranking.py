@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from proveout.triage.decide import Candidate, Ending, Sorted, is_exception
+from proveout.triage.decide import MILD, Candidate, Ending, Sorted, is_exception
 from proveout.triage.scan import Event, LogScan
 from proveout.triage.traces import Trace
 
@@ -70,6 +70,29 @@ def rank(found: Sorted, scans: Sequence[LogScan], end: Ending) -> list[Candidate
     return sorted(ordered, key=lambda c: -c.score)
 
 
+def earliest(best: Candidate, alive: Sequence[Candidate]) -> Candidate:
+    """Where one rule names the same failure several times, the first time that it was printed.
+
+    What a process says just before its own exception tells less than the exception.
+    """
+    line, raised = best.event.line, is_exception(best.event)
+    same = [
+        other
+        for other in alive
+        if best.rule is not None
+        and other.rule is best.rule
+        and other.boundary is best.boundary
+        and other.event.file == best.event.file
+        and other.event.line.level not in MILD
+        and (
+            is_exception(other.event)
+            or (other.event.trace is None and not (raised and other.event.line.source == line.source))
+        )
+        and (other.event.line.rank == line.rank or None in (other.event.line.rank, line.rank))
+    ]
+    return min(same, key=lambda other: other.event.order, default=best)
+
+
 def _order(event: Event, timed: bool) -> tuple[float, int, int]:
     return (event.time if timed and event.time is not None else 0.0, event.file, event.order)
 
@@ -102,7 +125,7 @@ def _by_place(candidate: Candidate, scene: _Scene) -> None:
     if _pid(event, scene.scans) & scene.pids:
         candidate.score += 4
         candidate.why.append("printed by the worker that died")
-    if event.line.level == "WARNING" or _RETRY.search(event.line.text):
+    if event.line.level in MILD or _RETRY.search(event.line.text):
         candidate.score -= 6
     if candidate.rule is not None or event.file != 0:
         return

@@ -22,6 +22,7 @@ _CHAIN = {
     "The above exception was the direct cause of the following exception:": "cause",
     "During handling of the above exception, another exception occurred:": "context",
 }
+_REMOTE = re.compile(r"\bray::\S+\(\) \((?:pid|actor_id)=")
 _CAUGHT = re.compile(r"\b(?:Import of \S+ from \S+ failed|[Oo]ptional (?:import|package|dependency))")
 _GIVE_UP_AFTER = 3000
 _MAX_FRAMES = 200
@@ -35,7 +36,10 @@ def _installed(file: str) -> str:
 
 @dataclass
 class Trace:
-    """One traceback: frames outermost first, then the exception. ``exception_line`` 0: it was cut off."""
+    """One traceback: frames outermost first, then the exception. ``exception_line`` 0: it was cut off.
+
+    ``statement`` is the line of code that the last frame shows.
+    """
 
     source: str
     rank: int | None
@@ -50,6 +54,7 @@ class Trace:
     relation: str = ""
     ignored: bool = False
     last_seen: int = 0
+    statement: Line | None = None
 
     @property
     def path(self) -> str:
@@ -87,6 +92,8 @@ class Assembler:
         trace = self.open.get(line.source)
         if trace is not None:
             return self._continue(trace, line, line.text, stripped)
+        if _REMOTE.search(stripped):
+            return self._begin(line)
         just = self._just.get(line.source)
         return self._after(just, line, stripped) if just is not None else None
 
@@ -155,7 +162,10 @@ class Assembler:
         if frame:
             if len(trace.frames) < _MAX_FRAMES:
                 trace.frames.append((_installed(frame["file"]), frame.groupdict().get("function") or ""))
+            trace.statement = None
             return trace
+        if trace.statement is None and trace.frames and text.startswith((" ", "\t")):
+            trace.statement = line
         if not stripped or text.startswith((" ", "\t")) or stripped in _CHAIN:
             return trace
         match = EXCEPTION.match(stripped) or (_LOOSE_EXCEPTION.match(stripped) if trace.frames else None)
