@@ -52,6 +52,7 @@ $(VENV)/.bench-ready: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet 'torch==2.13.0'
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/proveout triage --prepare
 	touch $@
 
 $(VENV)/.ready: $(VENV)/.bench-ready

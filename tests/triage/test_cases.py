@@ -11,7 +11,9 @@ from proveout.triage import triage
 
 HERE = Path(__file__).parent
 CASES = [
-    case for name in ("cases_a.yaml", "cases_b.yaml") for case in yaml.safe_load((HERE / name).read_text())
+    case
+    for name in ("cases_a.yaml", "cases_b.yaml", "cases_c.yaml")
+    for case in yaml.safe_load((HERE / name).read_text())
 ]
 HEALTHY = "".join(
     f"(TaskRunner pid=77) step:{n} - actor/pg_loss:0.0{n % 9} - actor/grad_norm:0.{n % 7} - timing_s/step:{n % 50}.1\n"

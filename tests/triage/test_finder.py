@@ -107,3 +107,9 @@ def test_the_command_prepares_the_next_one_and_answers_the_same(home, tmp_path, 
     again = proveout("triage", str(log), env={"XDG_CACHE_HOME": str(home.parent)})
     assert (first.status, first.out) == (again.status, again.out)
     assert "oom-gpu" in first.out
+
+
+def test_the_rules_can_be_prepared_before_any_log(home, proveout):
+    done = proveout("triage", "--prepare", env={"XDG_CACHE_HOME": str(home.parent)})
+    assert (done.status, done.out) == (0, "")
+    assert len(list(home.glob("triage-finder-*"))) == 1

@@ -14,6 +14,7 @@ from proveout.cli import options
 @click.argument("logs", nargs=-1, type=click.Path(path_type=Path))
 @options.as_json
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules with what they mean.")
+@click.option("--prepare", is_flag=True, help="Only compile the rules, which else follows the first answer.")
 @click.option("--why", metavar="LINE", help="Explain one line: its text, or its number in the first LOG.")
 @click.option("--label", metavar="BOUNDARY", help="Store LOG as a case with the boundary that is right.")
 @click.option("--subkind", default="", metavar="NAME", help="With --label: the sub-kind.")
@@ -25,6 +26,7 @@ def command(
     logs: tuple[Path, ...],
     as_json: bool,
     list_rules: bool,
+    prepare: bool,
     why: str | None,
     label: str | None,
     subkind: str,
@@ -41,6 +43,8 @@ def command(
     """
     from proveout.domain.errors import UsageError
 
+    if prepare:
+        return _prepare()
     if list_rules:
         return _rules(as_json)
     if why is not None:
@@ -66,6 +70,13 @@ def _answer(logs: tuple[Path, ...], as_json: bool) -> int:
     click.echo(json.dumps(as_object(result), indent=2, ensure_ascii=False) if as_json else as_text(result))
     scanner().prepare_next()
     return EXIT_STATUS[result.verdict]
+
+
+def _prepare() -> int:
+    from proveout.triage.engine import scanner
+
+    scanner().prepare_next()
+    return 0
 
 
 def _rules(as_json: bool) -> int:
