@@ -117,6 +117,13 @@ def test_the_last_word_on_the_number_of_steps_is_the_users(proveout: Proveout) -
     assert step["argv"][-1] == "trainer.total_training_steps=7"
 
 
+def test_a_path_that_is_not_there_is_not_replaced_by_a_tiny_model(proveout: Proveout, tmp_path: Path) -> None:
+    plan = planned(proveout, "--level", "0", "--model", str(tmp_path / "gone"))
+    step = steps(plan)["verl-L0-default"]
+    assert any(word.endswith(str(tmp_path / "gone")) for word in [*step["argv"], *step["env"].values()])
+    assert not any("ran in the place of" in text for text in plan["limitations"])
+
+
 def test_the_tiny_model_is_of_the_plans_family(proveout: Proveout) -> None:
     plan = planned(proveout, "--level", "0", "--model", "meta-llama/Llama-3.2-1B")
     assert "llama" in steps(plan)["verl-L0-default"]["argv"]

@@ -18,6 +18,7 @@ from proveout.domain.step import ATTEMPT_DIR, Artifact, Command, Criterion, Leve
 from proveout.domain.tree import Tree, parse_yaml
 from proveout.loops.nemo_rl.steps import NAME, UNSET, build
 from proveout.loops.nemo_rl.variants import Variant
+from proveout.loops.own_model import own_model
 from proveout.stacks.place import Place, root
 from proveout.stacks.shipped import platform_path
 
@@ -148,14 +149,8 @@ def _step(variant: CpuVariant, context: LoopContext, tree: Tree) -> Step:
     )
 
 
-def _own_model(context: LoopContext) -> str:
-    """The directory that the plan names as its model; a name on the hub is none."""
-    named = context.model or ""
-    return str(Path(named).absolute()) if named.startswith(("/", ".")) or Path(named or "/-").is_dir() else ""
-
-
 def _replaced(context: LoopContext) -> bool:
-    return bool(context.model) and not _own_model(context)
+    return bool(context.model) and not own_model(context)
 
 
 def _bare(variant: CpuVariant, context: LoopContext, tree: Tree) -> Step:
@@ -164,7 +159,7 @@ def _bare(variant: CpuVariant, context: LoopContext, tree: Tree) -> Step:
     words += table().moving if variant.moving else ()
     words += (table().no_overlap,) if variant.no_overlap else ()
     fields = {
-        "model": _own_model(context) or f"{ASSETS}/model-{context.seed}",
+        "model": own_model(context) or f"{ASSETS}/model-{context.seed}",
         "data": f"{ASSETS}/{SIGNAL_DATA if variant.signal else DATA}",
         "checkpoints": _checkpoints(variant),
     }
@@ -177,7 +172,7 @@ def _command(bare: Step, variant: CpuVariant, context: LoopContext) -> Command:
     start = [_python(context), "-m", "proveout_cpu.nemo_rl.launch", "--attempt", ATTEMPT_DIR]
     start += ["--bytecode", str(root(os.environ) / "bytecode")]
     start += ["--place", ASSETS, "--seed", str(context.seed), "--gpus", str(variant.gpus)]
-    start += [] if _own_model(context) else ["--tiny"]
+    start += [] if own_model(context) else ["--tiny"]
     if variant.resumes:
         saved = f"{_shared(variant, variant.resumes.variant)}/step_{variant.resumes.step}"
         start += ["--resume", saved, _checkpoints(variant)]

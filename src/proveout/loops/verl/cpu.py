@@ -13,6 +13,7 @@ from proveout.domain.step import Artifact, Command, Coverage, Criterion, LevelRe
 from proveout.domain.tree import Tree
 from proveout.loops.criteria import provenance
 from proveout.loops.findings import finding, from_problems
+from proveout.loops.own_model import own_model
 from proveout.loops.verl.cpu_command import (
     ENGINES,
     NAME,
@@ -21,7 +22,6 @@ from proveout.loops.verl.cpu_command import (
     command,
     family,
     of_model,
-    own_model,
     planned,
     python,
 )

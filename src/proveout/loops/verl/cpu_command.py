@@ -10,6 +10,7 @@ from proveout.domain.checkout import compose_pythonpath, import_roots
 from proveout.domain.errors import BlockedError, UsageError, nearest
 from proveout.domain.loop import LoopContext
 from proveout.domain.step import ATTEMPT_DIR, Command
+from proveout.loops.own_model import own_model
 from proveout.loops.verl.cpu_table import Variant, table
 from proveout.loops.verl.variants import table as gpu_table
 from proveout.stacks.place import installed, root
@@ -149,11 +150,6 @@ def python(context: LoopContext) -> str:
             remedy=f"proveout stack install {STACK}",
         )
     return str(place.python)
-
-
-def own_model(context: LoopContext) -> str:
-    """The directory that the plan names as its model; a name on the hub is none."""
-    return str(Path(context.model).absolute()) if context.model and Path(context.model).is_dir() else ""
 
 
 def family(context: LoopContext, of_variant: str) -> str:
