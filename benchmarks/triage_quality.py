@@ -2,7 +2,7 @@
 
 Usage: python benchmarks/triage_quality.py CASES.jsonl [--logs DIR] [--bury LINES] [--where before|around]
 
-A case is one JSON object a line: id, label, expected_verdict, log, extra_logs, root_line, also_ok.
+A case is one JSON object a line: id, label, expected_verdict, log, extra_logs, root_line, root_also, also_ok.
 """
 
 from __future__ import annotations
@@ -36,14 +36,16 @@ def ask(case: dict[str, Any], before: bytes = b"", after: bytes = b"") -> Triage
 
 def marks(case: dict[str, Any], result: TriageResult) -> Counter[str]:
     """What is right and what is forbidden in one answer."""
-    label, root = case["label"], (case.get("root_line") or "").strip(" .\n")
+    label = case["label"]
+    roots = [root.strip(" .\n") for root in (case.get("root_line") or "", *(case.get("root_also") or ())) if root]
     fair = {label, *(case.get("also_ok") or ())} | ({"noise", "none"} if label == "noise" else set())
     found = Counter(
         cases=1, boundary=result.boundary in fair, verdict=result.verdict == case["expected_verdict"]
     )
-    if root:
+    if roots:
         text = result.cause.text.strip(" .") if result.cause else ""
-        found += Counter(with_cause=1, cause=bool(text) and (root in text or text in root))
+        told = bool(text) and any(root in text or text in root for root in roots)
+        found += Counter(with_cause=1, cause=told)
     found["environment called Fail"] += label == "environment" and result.verdict == "Fail"
     found["noise not called Pass"] += label == "noise" and result.verdict != "Pass"
     sure = result.boundary not in ("unknown", "incomplete") and result.confidence in ("high", "medium")
