@@ -17,6 +17,7 @@ from typing import Any
 
 from proveout.domain.evidence import TriageResult
 from proveout.triage import triage
+from proveout.triage.lines import plain
 from triage_corpus import healthy
 
 BARS = {"boundary": 0.95, "verdict": 0.95, "cause": 0.90}
@@ -37,7 +38,8 @@ def ask(case: dict[str, Any], before: bytes = b"", after: bytes = b"") -> Triage
 def marks(case: dict[str, Any], result: TriageResult) -> Counter[str]:
     """What is right and what is forbidden in one answer."""
     label = case["label"]
-    roots = [root.strip(" .\n") for root in (case.get("root_line") or "", *(case.get("root_also") or ())) if root]
+    named = (case.get("root_line") or "", *(case.get("root_also") or ()))
+    roots = [plain(root.encode()).strip(" .\n") for root in named if root]
     fair = {label, *(case.get("also_ok") or ())} | ({"noise", "none"} if label == "noise" else set())
     found = Counter(
         cases=1, boundary=result.boundary in fair, verdict=result.verdict == case["expected_verdict"]

@@ -18,7 +18,7 @@ from proveout.triage.citing import cite, cite_all, telling
 from proveout.triage.decide import Candidate, Ending, Sorted, is_exception
 from proveout.triage.hang import Hang
 from proveout.triage.scan import Event, LogScan
-from proveout.triage.stages import last_mark
+from proveout.triage.stages import last_mark, markers
 
 _UNFINISHED = {
     End.TIMED_OUT: "the launcher stopped it at its time limit; nothing in the log says why it took so long",
@@ -202,9 +202,15 @@ class Answers:
             return self.incomplete(f"the last step shown is {reached} of {planned} planned")
         if exit_ is not None:
             return self._judged()
-        if ended_well and self._only_resumed():
+        return self._shown_well() if ended_well else self.incomplete(self._no_end())
+
+    def _shown_well(self) -> TriageResult:
+        """The log shows a good end: Pass where it also shows work of its own, or nothing of a loop at all."""
+        if self._only_resumed():
             return self._resumed_past_end()
-        return self._quiet() if ended_well else self.incomplete(self._no_end())
+        if self._only_planned():
+            return self.incomplete("training steps were planned and none is printed, though it ended well")
+        return self._quiet()
 
     def _only_resumed(self) -> bool:
         """Whether it took up a checkpoint and printed neither a step nor a rollout of its own."""
@@ -213,6 +219,13 @@ class Answers:
         if resumed < 0 or begins + resumed < self.end.last_progress:
             return False
         return all(last_mark(stage, tail[resumed:]) < 0 for stage in _WORK)
+
+    def _only_planned(self) -> bool:
+        """Whether the whole log was seen, tells of planned training steps, and shows none."""
+        scan = self.scans[0]
+        if scan.tail_offset or "train_step" in scan.tracker.reached or self.end.last_progress >= 0:
+            return False
+        return markers().planned.search(scan.tail) is not None
 
     def _resumed_past_end(self) -> TriageResult:
         said = self.incomplete("it resumed from a checkpoint and printed no step of its own")
@@ -313,7 +326,9 @@ class Answers:
         ordered = sorted(self.found.wrappers, key=lambda e: (e.file, e.order))
         sure = [e for e in ordered if e.rule and e.rule.boundary not in (Boundary.UNKNOWN, Boundary.HANG)]
         waited = [e for e in ordered[:1] if e.rule and e.rule.boundary is Boundary.HANG]
-        return next(iter([*sure, *waited]), None)
+        first = next(iter([*sure, *waited]), None)
+        same = [e for e in ordered if first is not None and e.rule is first.rule]
+        return next((e for e in same if "RayTaskError" not in e.line.text), first)
 
     def _undecided(self, best: Candidate | None, exit_: ExitRecord | None) -> tuple[str, str, str]:
         """Sub-kind, why nothing decides, and what would."""

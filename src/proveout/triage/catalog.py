@@ -49,7 +49,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     ``pattern`` is RE2, matched within one line as printed. ``frames`` (RE2) must be found in the traceback
     that the line belongs to; ``stages`` limits the stage reached. With ``by_frames`` the words are general: the
-    boundary is that of the code which raised the exception, where its frames tell. ``strength`` orders rules
+    boundary is that of the code which raised the exception, where its frames tell. ``built`` limits a rule to
+    where the log showed before that the trainer's model was built. ``strength`` orders rules
     that apply to the same failure: 3 names a root by itself, 2 is usually the root, 1 is often only a consequence.
     ``metric`` is set for readings of a metric: those count although training went on. ``verdict`` overrides
     what the boundary gives. ``source`` names the program that prints it.
@@ -67,6 +68,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     strength: int = 2
     frames: str = ""
     by_frames: bool = False
+    built: bool = False
     stages: tuple[str, ...] = ()
     metric: str = ""
     verdict: str = ""

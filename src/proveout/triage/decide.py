@@ -136,12 +136,15 @@ def _weight(rule: Rule | None) -> tuple[int, float, int]:
         return (0, 0, 0)
     role = {"noise": 3, "wrapper": 2, "cause": 1, "aftermath": 2}[rule.role]
     if rule.role == "cause":
-        return (1, rule.strength + (0.5 if rule.frames else 0) + (0.5 if rule.stages else 0), role)
+        narrow = bool(rule.frames) + bool(rule.stages) + rule.built
+        return (1, rule.strength + 0.5 * narrow, role)
     return (2 if rule.strength >= 3 else 0, rule.strength, role)
 
 
 def _applies(rule: Rule, event: Event) -> bool:
     if rule.stages and event.stage and event.stage not in rule.stages:
+        return False
+    if rule.built and not event.built:
         return False
     if not rule.frames:
         return True

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from itertools import islice
+from typing import Any
 
 import msgspec
 
@@ -17,6 +19,7 @@ PROB_ERROR = "token_mult_prob_error"
 PROB_ERROR_LIMIT = 1.05
 GEN_KL_LIMIT = 0.02
 GRAD_LIMIT = 1e6
+_LOOKED_AT = 1000
 _JUDGED = re.compile(
     r"(?:^|/)(?:loss|pg_loss|vf_loss|policy_loss|value_loss|grad_norm|reward|kl_loss|ppo_kl|kl_penalty|entropy|"
     r"gen_kl_error|policy_kl_error|js_divergence_error|token_mult_prob_error|probs_ratio|approx_entropy|"
@@ -56,7 +59,16 @@ def _lasting(event: Event, scans: Sequence[LogScan]) -> bool:
     bad = re.compile(
         metric + rb"['\"]?\s*[:=]\s*['\"]?(?:np\.float\d+\(|tensor\()?[-+]?(?:nan|inf)", re.IGNORECASE
     )
-    return name.search(rest) is None or bad.search(rest) is not None
+    return bad.search(rest) is not None or not _good(rest, name, compile_pattern(rule.pattern))
+
+
+def _good(rest: bytes, name: re.Pattern[bytes], bad: Any) -> bool:
+    """Whether one of the next values of a metric is not bad."""
+    for match in islice(name.finditer(rest), _LOOKED_AT):
+        start, end = rest.rfind(b"\n", 0, match.start()) + 1, rest.find(b"\n", match.end())
+        if not bad.search(rest[start : end if end >= 0 else len(rest)]):
+            return True
+    return False
 
 
 def _metric_of(event: Event, rule: Rule) -> str:

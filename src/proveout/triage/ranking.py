@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from proveout.domain.finding import Boundary
 from proveout.triage.decide import MILD, Candidate, Ending, Sorted, is_exception
 from proveout.triage.scan import Event, LogScan
 from proveout.triage.traces import Trace
@@ -17,6 +18,8 @@ _LINE_PID = re.compile(r"pid=(\d+)")
 _KILLED = re.compile(r"[Kk]illed process (\d+)")
 _RETRY = re.compile(r"(?i)\bretry(?:ing)?\b|will retry|attempt \d+|\bignor(?:ed|ing)\b|\bskipp(?:ed|ing)\b")
 _FIRST_RANK = re.compile(rb"Root Cause \(first observed failure\)[^|]{0,600}?\brank +: (\d+)")
+_LOOKUPS = ("KeyError", "AttributeError", "IndexError", "ImportError", "ModuleNotFoundError", "StopIteration")
+"""Classes that code raises and handles as a matter of course."""
 CHAINED = ("cause", "context")
 LATER = 0.35
 
@@ -33,6 +36,7 @@ class _Scene:
     hang: int | None
     children: dict[int, Trace]
     firm: set[int]
+    owned: set[int]
     origins: set[str]
     first_ranks: set[int]
 
@@ -52,6 +56,13 @@ def rank(found: Sorted, scans: Sequence[LogScan], end: Ending) -> list[Candidate
             id(c.trace)
             for c in found.candidates
             if c.rule is not None and c.rule.strength >= 2 and is_exception(c.event)
+        },
+        {
+            id(c.trace)
+            for c in found.candidates
+            if c.trace is not None
+            and c.boundary not in (Boundary.ENVIRONMENT, Boundary.UNKNOWN)
+            and c.trace.name not in _LOOKUPS
         },
         {_said(c) for c in found.candidates if is_exception(c.event) and not _handed_on(c)},
         {int(rank) for scan in scans for rank in _FIRST_RANK.findall(scan.tail)},
@@ -111,6 +122,13 @@ def _by_trace(candidate: Candidate, scene: _Scene) -> None:
     if trace.relation in CHAINED and id(trace.parent) in scene.firm:
         candidate.score -= 12
         candidate.why.append("raised from another exception that a rule knows")
+    if (
+        trace.relation == "context"
+        and candidate.boundary is Boundary.ENVIRONMENT
+        and id(trace.parent) in scene.owned
+    ):
+        candidate.score -= 12
+        candidate.why.append("raised while a failure of the loop's own code was handled")
     child = scene.children.get(id(trace))
     if _handed_on(candidate) and _said(candidate) in scene.origins:
         candidate.score -= 6

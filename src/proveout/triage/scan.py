@@ -15,7 +15,7 @@ from proveout.triage.catalog import Catalog, Rule, compile_pattern, line_pattern
 from proveout.triage.finder import Find
 from proveout.triage.lines import Line, last_time, parse, segment
 from proveout.triage.reader import BLOCK, LARGE, OVERLAP, Block, blocks, open_log
-from proveout.triage.stages import StageTracker, last_progress, last_stage
+from proveout.triage.stages import StageTracker, last_progress, last_stage, shows_provider
 from proveout.triage.traces import Assembler, Trace
 
 PIECE = 1 << 16
@@ -47,6 +47,7 @@ class Event:
     stage: str = ""
     step: int | None = None
     time: float | None = None
+    built: bool = False
     count: int = 1
     order: int = 0
     last_line: int = 0
@@ -152,6 +153,7 @@ class _Pass:
         self._order = 0
         self._before = b""
         self._looked = 0
+        self._built = False
         self._stage = ""
         self._step: int | None = None
         self._time: float | None = None
@@ -166,6 +168,7 @@ class _Pass:
                 self._before = last.data
                 self.assembler.tick(block.line)
             last = block
+            self._built = result.tracker.built
             result.tracker.feed(block.data)
             self._block(block)
         if last is not None:
@@ -230,6 +233,8 @@ class _Pass:
         event.last_line, event.last_offset, event.time = line.number, offset, line.time
         if rule is None or rule.role == "cause":
             self._where(event, block, at)
+        if rule is not None and rule.built:
+            event.built = self._built or shows_provider(block.data[:at])
         self._keep(key, event)
 
     def _keep(self, key: tuple[str, str], event: Event) -> None:

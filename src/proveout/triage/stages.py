@@ -27,6 +27,7 @@ class Markers:
         self.provider_built = _one_of(data["provider_built"])
         self.progress = [compile_pattern(pattern) for pattern in data["progress"]]
         self.any_progress = _one_of([_unnamed(pattern) for pattern in data["progress"]])
+        self.planned = _one_of(data["planned"])
         self.completed = _one_of(data["completed"])
         ends = [*data["completed"], *data["exit_zero"], *data["exit_failed"], r"echo \$\?"]
         self.any_end = _one_of(pattern.removeprefix("^") for pattern in ends)
@@ -110,6 +111,11 @@ def _step_at(data: bytes, position: int) -> tuple[int | None, int | None]:
     return None, None
 
 
+def shows_provider(data: bytes) -> bool:
+    """Whether a part of a log shows that the trainer's model was built."""
+    return markers().provider_built.search(data) is not None
+
+
 class StageTracker:
     """Fed with blocks from the start of a log: the set of stages reached, and whether the provider was built."""
 
@@ -127,9 +133,7 @@ class StageTracker:
         for stage, pattern in found.stages.items():
             if stage not in self.reached and pattern.search(data):
                 self.reached.add(stage)
-        self.built = (
-            self.built or bool(self.reached & found.after_provider) or bool(found.provider_built.search(data))
-        )
+        self.built = self.built or bool(self.reached & found.after_provider) or shows_provider(data)
 
 
 def stages_reached(logs: Sequence[Path]) -> frozenset[str]:

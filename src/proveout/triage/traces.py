@@ -76,6 +76,7 @@ class Assembler:
         self._just: dict[str, Trace] = {}
         self._relation: dict[str, str] = {}
         self._ignored_at: dict[str, int] = {}
+        self._latest: Trace | None = None
 
     @property
     def busy(self) -> bool:
@@ -95,7 +96,9 @@ class Assembler:
         if _REMOTE.search(stripped):
             return self._begin(line)
         just = self._just.get(line.source)
-        return self._after(just, line, stripped) if just is not None else None
+        if just is not None:
+            return self._after(just, line, stripped)
+        return self._adopt(line, stripped)
 
     def _after(self, just: Trace, line: Line, stripped: str) -> Trace | None:
         """A line of a source whose traceback has just ended: a chain, frames of a remote one, or its message."""
@@ -140,8 +143,23 @@ class Assembler:
         caught = _CAUGHT.search(line.text) is not None
         trace.ignored = caught or line.number - self._ignored_at.get(source, -9) <= 2
         self._just.pop(source, None)
-        self.open[source] = trace
+        self.open[source] = self._latest = trace
         return trace
+
+    def _adopt(self, line: Line, stripped: str) -> Trace | None:
+        """The first frame of a traceback whose header alone carried a prefix."""
+        latest = self._latest
+        if (
+            latest is None
+            or latest.frames
+            or latest.header_line != line.number - 1
+            or not _FRAME.match(line.text)
+        ):
+            return None
+        self.open.pop(latest.source, None)
+        latest.source = line.source
+        self.open[line.source] = latest
+        return self._continue(latest, line, line.text, stripped)
 
     def _reopen(self, just: Trace, line: Line) -> Trace:
         trace = Trace(line.source, line.rank, line.number, last_seen=line.number, relation="remote")
