@@ -77,7 +77,7 @@ def _metric_of(event: Event, rule: Rule) -> str:
     name = (
         re.split(r"['\"]?\s*[:=]", found.group().decode("utf-8", "replace"), maxsplit=1)[0] if found else ""
     )
-    return name.strip(" _/'\"") or rule.metric
+    return name.strip(" _/'\"(){},|-") or rule.metric
 
 
 def from_metrics(metrics: MetricTable) -> Reading | None:
