@@ -173,6 +173,35 @@ def test_prefixes_give_source_rank_and_time():
     assert line.time is not None
 
 
+@pytest.mark.parametrize(
+    ("raw", "text", "source", "rank", "level"),
+    [
+        (
+            "[2026-10-22 09:14:03 DP1 TP0] Scheduler hit an exception: x",
+            "Scheduler hit an exception: x",
+            "",
+            None,
+            "",
+        ),
+        ('[engine-0]   File "a.py", line 1, in f', '  File "a.py", line 1, in f', "engine-0", None, ""),
+        (
+            "[1,3]<stderr>:Traceback (most recent call last):",
+            "Traceback (most recent call last):",
+            "/rank3",
+            3,
+            "",
+        ),
+        ("2026-10-22T09:14:03.5Z stderr F ValueError: x", "ValueError: x", "", None, ""),
+        ("2026-04-08 17:01:31 | INFO     | rl.tools:210 - x", "rl.tools:210 - x", "", None, "INFO"),
+        ("[c10d] recvValue failed", "[c10d] recvValue failed", "", None, ""),
+        ("[rank2]:[W1012 12:00:00 x.cpp:1] y", "[W1012 12:00:00 x.cpp:1] y", "/rank2", 2, "WARNING"),
+    ],
+)
+def test_prefixes_of_other_programs(raw, text, source, rank, level):
+    line = parse(raw.encode(), 1)
+    assert (line.text, line.source, line.rank, line.level) == (text, source, rank, level)
+
+
 def test_stages_and_whether_the_provider_was_built(tmp_path):
     log = tmp_path / "run.log"
     log.write_text("Loaded configuration from: x\n▶ Setting up compute cluster...\nValueError: no\n")

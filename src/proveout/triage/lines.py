@@ -21,7 +21,9 @@ _SYSLOG = re.compile(
 )
 _COMPOSE = re.compile(r"(?P<who>[A-Za-z][\w.-]*)\s+\| ?")
 _POD = re.compile(r"\[(?P<who>pod/[^\]\s]+)\] ?")
-_TAG = re.compile(r"\[(?P<who>[a-z][a-z_]*(?:[-_./]\w+)*)\](?<!\[c10d\]) ?(?=\S| {2,})")
+_TAG = re.compile(r"\[(?P<who>[a-z][a-z0-9_]*(?:[-./]\w+)*)\](?<!\[c10d\]) ?(?=\S| {2,})")
+_MPI = re.compile(r"\[\d+,(?P<rank>\d+)\]<std(?:out|err)>: ?")
+_CRI = re.compile(r"std(?:out|err) [FP] ")
 _SRUN = re.compile(r"(?P<rank>\d{1,5}): ")
 _RANK = re.compile(r"\[(?:rank|default)(?P<rank>\d+)\]: ?")
 _ACTOR = re.compile(
@@ -43,7 +45,7 @@ _COLUMN = re.compile(r"[|-] ?(?P<level>DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL) *
 _C10D = re.compile(r"\[(?:rank(?P<rank>\d+)\]:\[)?(?P<level>[EWIF])(?=[ \d])")
 _LEVELS = {"E": "ERROR", "W": "WARNING", "WARN": "WARNING"}
 _RANK_IN = re.compile(r"rank=(\d+)")
-_PREFIXES = (_SYSLOG, _POD, _COMPOSE, _ACTOR, _RANK, _TAG, _SRUN, _ISO, _VLLM, _LEVEL, _COLUMN)
+_PREFIXES = (_SYSLOG, _POD, _COMPOSE, _ACTOR, _RANK, _MPI, _CRI, _TAG, _SRUN, _ISO, _VLLM, _LEVEL, _COLUMN)
 
 
 class Line(NamedTuple):
