@@ -94,7 +94,7 @@ def _choose(
     stuck = hang.analyse(found.hangs, hang.world_size(answers.scans[0].tail)) if found.hangs else None
     weak = best is not None and stuck is not None and not _before(best, stuck.first)
     known = best is not None and best.boundary is not Boundary.UNKNOWN and not weak
-    if best is not None and known and (reading is None or (best.hard and best.subkind != "script")):
+    if best is not None and known and (reading is None or (best.hard and best.rule is not None)):
         return answers.cause(earliest(best, answers.alive))
     if reading is not None:
         return answers.reading(reading)

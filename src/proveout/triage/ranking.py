@@ -16,7 +16,10 @@ _DEAD_PID = re.compile(r"Worker PID: (\d+)|\bpid: (\d+)|\(pid=(\d+)[,)]")
 _FILE_PID = re.compile(r"-(\d+)\.(?:err|out|log)$")
 _LINE_PID = re.compile(r"pid=(\d+)")
 _KILLED = re.compile(r"[Kk]illed process (\d+)")
-_RETRY = re.compile(r"(?i)\bretry(?:ing)?\b|will retry|attempt \d+|\bignor(?:ed|ing)\b|\bskipp(?:ed|ing)\b")
+_LIVED_WITH = re.compile(
+    r"(?i)\bretry(?:ing)?\b|will retry|attempt \d+|\bignor(?:ed|ing)\b|\bskipp(?:ed|ing)\b|"
+    r"\b(?:User|Future|Runtime)Warning: "
+)
 _FIRST_RANK = re.compile(rb"Root Cause \(first observed failure\)[^|]{0,600}?\brank +: (\d+)")
 _LOOKUPS = ("KeyError", "AttributeError", "IndexError", "ImportError", "ModuleNotFoundError", "StopIteration")
 """Classes that code raises and handles as a matter of course."""
@@ -94,7 +97,7 @@ def earliest(best: Candidate, alive: Sequence[Candidate]) -> Candidate:
         and other.rule is best.rule
         and other.boundary is best.boundary
         and other.event.file == best.event.file
-        and other.event.line.level not in MILD
+        and not _mild(other.event)
         and (
             is_exception(other.event)
             or (other.event.trace is None and not (raised and other.event.line.source == line.source))
@@ -143,14 +146,19 @@ def _by_place(candidate: Candidate, scene: _Scene) -> None:
     if _pid(event, scene.scans) & scene.pids:
         candidate.score += 4
         candidate.why.append("printed by the worker that died")
-    if event.line.level in MILD or _RETRY.search(event.line.text):
-        candidate.score -= 6
+    if _mild(event):
+        candidate.score -= 10
     if candidate.rule is not None or event.file != 0:
         return
     if scene.hang is not None and event.offset > scene.hang:
         candidate.score -= 8
     if scene.shutdown is not None and event.offset > scene.shutdown:
         candidate.score -= 2
+
+
+def _mild(event: Event) -> bool:
+    """Whether a line tells of something that its program can live with: a warning, or what is tried again."""
+    return event.line.level in MILD or _LIVED_WITH.search(event.line.text) is not None
 
 
 def _of_first_rank(candidate: Candidate, scene: _Scene) -> Event:

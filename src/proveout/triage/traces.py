@@ -141,10 +141,14 @@ class Assembler:
         trace = Trace(source, line.rank, line.number, last_seen=line.number, relation=relation)
         trace.parent = self._just.get(source) if relation else None
         caught = _CAUGHT.search(line.text) is not None
-        trace.ignored = caught or line.number - self._ignored_at.get(source, -9) <= 2
+        trace.ignored = caught or self._ignoring(line)
         self._just.pop(source, None)
         self.open[source] = self._latest = trace
         return trace
+
+    def _ignoring(self, line: Line) -> bool:
+        """Whether Python has just said that it ignores an exception."""
+        return line.number - self._ignored_at.get(line.source, -9) <= 2
 
     def _adopt(self, line: Line, stripped: str) -> Trace | None:
         """The first frame of a traceback whose header alone carried a prefix."""
@@ -162,15 +166,16 @@ class Assembler:
         return self._continue(latest, line, line.text, stripped)
 
     def _reopen(self, just: Trace, line: Line) -> Trace:
-        trace = Trace(line.source, line.rank, line.number, last_seen=line.number, relation="remote")
-        trace.parent, trace.ignored = just, just.ignored
+        relation = self._relation.pop(line.source, "remote")
+        trace = Trace(line.source, line.rank, line.number, last_seen=line.number, relation=relation)
+        trace.parent, trace.ignored = just, just.ignored or self._ignoring(line)
         self._just.pop(line.source, None)
         self.open[line.source] = trace
         return self._continue(trace, line, line.text, line.text.strip())
 
     def _follow(self, just: Trace, line: Line, stripped: str) -> Trace:
         trace = Trace(line.source, line.rank, line.number, last_seen=line.number, relation="remote")
-        trace.frames, trace.parent, trace.ignored = just.frames, just, just.ignored
+        trace.frames, trace.parent, trace.ignored = just.frames, just, just.ignored or self._ignoring(line)
         self._end(trace, line, stripped)
         return trace
 
