@@ -64,6 +64,7 @@ _FRAME_STAGES = (
 
 
 _WORK = ("rollout", "logprob", "train_step")
+_BEFORE_WORK = ("preflight", "ray_start", "provider_build")
 
 
 class Answers:
@@ -210,7 +211,16 @@ class Answers:
             return self._resumed_past_end()
         if self._only_planned():
             return self.incomplete("training steps were planned and none is printed, though it ended well")
+        if self._without_work():
+            return self.incomplete("it exited with status 0 and shows no training, generation or test")
         return self._quiet()
+
+    def _without_work(self) -> bool:
+        """Whether the whole log was seen, its exit status alone says that it ended well, and no work is shown."""
+        scan = self.scans[0]
+        if scan.tail_offset or self.end.completed >= 0 or self.end.last_progress >= 0:
+            return False
+        return scan.tracker.reached <= set(_BEFORE_WORK)
 
     def _only_resumed(self) -> bool:
         """Whether it took up a checkpoint and printed neither a step nor a rollout of its own."""

@@ -42,12 +42,16 @@ def cite_all(events: Iterable[Event], scans: Sequence[LogScan]) -> tuple[Citatio
 
 
 def telling(event: Event) -> Event:
-    """The event at the statement that failed, where the exception has no message of its own."""
-    trace = event.trace
-    if trace is None or trace.statement is None or not is_exception(event):
+    """The event at the line that tells, where the exception's own has no message: the statement, or what follows."""
+    trace, text = event.trace, event.line.text.strip()
+    if trace is None or not is_exception(event):
         return event
-    said = _SAYS_NOTHING.match(event.line.text.strip()) is None
-    return event if said else dataclasses.replace(event, line=trace.statement)
+    line = event.line
+    if _SAYS_NOTHING.match(text):
+        line = trace.statement or line
+    elif text.endswith(":") and not trace.message.strip():
+        line = trace.said or line
+    return dataclasses.replace(event, line=line)
 
 
 def _around(text: str, event: Event, size: int) -> str:

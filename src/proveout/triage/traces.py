@@ -38,7 +38,7 @@ def _installed(file: str) -> str:
 class Trace:
     """One traceback: frames outermost first, then the exception. ``exception_line`` 0: it was cut off.
 
-    ``statement`` is the line of code that the last frame shows.
+    ``statement`` is the line of code that the last frame shows, ``said`` the first line after the exception.
     """
 
     source: str
@@ -55,6 +55,7 @@ class Trace:
     ignored: bool = False
     last_seen: int = 0
     statement: Line | None = None
+    said: Line | None = None
 
     @property
     def path(self) -> str:
@@ -114,6 +115,7 @@ class Assembler:
         elif stripped and not inside and EXCEPTION.match(stripped):
             trace = self._follow(just, line, stripped)
         elif stripped and since < 40 and just.exception_line:
+            just.said = just.said or line
             just.last_seen = line.number
             trace = just if inside else None
         return trace
