@@ -209,3 +209,17 @@ def test_stages_and_whether_the_provider_was_built(tmp_path):
     assert stages_reached([log]) == {"preflight", "ray_start"}
     log.write_text("(WorkerDict pid=3) Qwen3ForCausalLM contains 1.72B parameters\n")
     assert provider_constructed([log])
+
+
+def test_a_program_is_no_log_whatever_its_words_are(tmp_path):
+    file = tmp_path / "tool"
+    file.write_bytes(b"\x7fELF" + bytes(range(1, 9)) * 4000 + b"\nValueError: invalid argument x for y\n" * 3)
+    told = triage([file])
+    assert (told.boundary, told.verdict, told.cause) == ("incomplete", "Incomplete", None)
+    assert "not look like a log" in told.undecided_because
+
+
+def test_nuls_that_a_truncation_left_at_the_start_hide_nothing(tmp_path):
+    log = tmp_path / "run.log"
+    log.write_bytes(b"\0" * 200_000 + b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n")
+    assert triage([log]).boundary == "oom-gpu"

@@ -185,6 +185,10 @@ class Answers:
             undecided_because=why + place,
         )
 
+    def unreadable(self) -> TriageResult:
+        """A file that is no log: what looks like words in it says nothing."""
+        return self.incomplete("the file does not look like a log: most of it is not text")
+
     def rest(
         self,
         best: Candidate | None,
@@ -275,8 +279,6 @@ class Answers:
     def _no_end(self) -> str:
         if not any(scan.size for scan in self.scans):
             return "the log is empty"
-        if self.scans[0].binary:
-            return "the file does not look like a log: most of it is not text"
         return "the log ends without an error and without a sign that the run ended"
 
     def _last_step(self, metrics: MetricTable | None) -> int | None:

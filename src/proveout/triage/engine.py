@@ -88,6 +88,8 @@ def _choose(
     recorded: recorder.Recorded | None,
 ) -> TriageResult:
     """A hard cause before a number, a number before a hang, a hang before what merely looks like a cause."""
+    if answers.scans[0].binary:
+        return answers.unreadable()
     found = answers.found
     best: Candidate | None = answers.alive[0] if answers.alive else None
     reading = numerics.from_log(found.metrics, answers.scans)

@@ -289,7 +289,8 @@ def _pieces(data: bytes, position: int, stop: int, size: int) -> Iterator[tuple[
 
 
 def _looks_binary(data: bytes) -> bool:
-    sample = data[:8192]
+    """Whether a file begins as no text does; NULs at its very start are what a truncated log has."""
+    sample = data.lstrip(b"\0")[:8192]
     if not sample:
         return False
     odd = sum(1 for byte in sample if byte < 9 or 14 <= byte < 27 or 28 <= byte < 32)
