@@ -77,6 +77,8 @@ def answer(
     ranked = rank(found, scans, end)
     alive = [c for c in ranked if c.score >= 0 and not (exit is not None and exit.ok)]
     answers = Answers(scans, found, end, alive, [c for c in ranked if c not in alive])
+    if main.binary:
+        return answers.unreadable()
     return _choose(answers, exit, metrics, planned_steps, recorded)
 
 
@@ -88,8 +90,6 @@ def _choose(
     recorded: recorder.Recorded | None,
 ) -> TriageResult:
     """A hard cause before a number, a number before a hang, a hang before what merely looks like a cause."""
-    if answers.scans[0].binary:
-        return answers.unreadable()
     found = answers.found
     best: Candidate | None = answers.alive[0] if answers.alive else None
     reading = numerics.from_log(found.metrics, answers.scans)
