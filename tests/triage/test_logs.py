@@ -221,5 +221,17 @@ def test_a_program_is_no_log_whatever_its_words_are(tmp_path):
 
 def test_nuls_that_a_truncation_left_at_the_start_hide_nothing(tmp_path):
     log = tmp_path / "run.log"
-    log.write_bytes(b"\0" * 200_000 + b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n")
+    log.write_bytes(
+        b"\0" * 200_000 + b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    )
     assert triage([log]).boundary == "oom-gpu"
+
+
+def test_work_that_the_end_of_a_long_log_no_longer_shows_is_not_missed(tmp_path):
+    log = tmp_path / "run.log"
+    log.write_text(
+        "stage train epoch 5/5 loss 0.600\n" + "writing a shard of the results\n" * 60_000 + "exit code 0\n"
+    )
+    assert triage([log]).verdict == "Pass"
+    log.write_text("writing a shard of the results\n" * 10 + "exit code 0\n")
+    assert triage([log]).verdict == "Incomplete"
