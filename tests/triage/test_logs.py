@@ -235,3 +235,42 @@ def test_work_that_the_end_of_a_long_log_no_longer_shows_is_not_missed(tmp_path)
     assert triage([log]).verdict == "Pass"
     log.write_text("writing a shard of the results\n" * 10 + "exit code 0\n")
     assert triage([log]).verdict == "Incomplete"
+
+
+def test_what_was_built_long_before_counts(tmp_path):
+    log = tmp_path / "run.log"
+    lines = (
+        "(WorkerDict pid=16) Qwen3ForCausalLM contains 14.77B parameters\n"
+        + "waiting for the engine\n" * 100_000
+    )
+    error = "ValueError: Free memory on device (47.3/79.1 GiB) on startup is less than desired GPU memory utilization."
+    log.write_text(lines + error + "\n")
+    assert triage([log]).subkind == "engine-memory"
+
+
+class _Growing(io.BytesIO):
+    """A log that somebody writes to: each read finds a little more, and no line end is there yet."""
+
+    def read(self, size=-1):
+        return super().read(min(size, 7))
+
+    def readline(self, size=-1):
+        return b""
+
+
+@given(st.binary(max_size=200))
+def test_blocks_of_a_log_that_grows_end_at_line_ends(data):
+    got = list(blocks(_Growing(data), 1024))
+    assert b"".join(block.data[block.fresh :] for block in got) == data
+    assert all(block.data.endswith(b"\n") for block in got[:-1])
+
+
+def test_a_damaged_gzip_counts_up_to_the_damage(tmp_path):
+    packed = bytearray(gzip.compress(b"OSError: [Errno 28] No space left on device\n" + os.urandom(300_000)))
+    for name, damaged in (
+        ("cut", packed[:-9000]),
+        ("hurt", packed[:150_000] + b"\xff" * 900 + packed[150_900:]),
+    ):
+        log = tmp_path / f"{name}.log.gz"
+        log.write_bytes(damaged)
+        assert triage([log]).subkind == "disk-full"

@@ -199,6 +199,8 @@ def _outlived(candidate: Candidate, end: Ending) -> bool:
     went_on = end.last_progress > event.last_offset and (
         end.last_step is None or event.step is None or end.last_step > event.step
     )
+    if went_on and _mild(event):
+        return True
     finished = end.completed > event.last_offset or end.exit_zero > event.last_offset
     if end.exit_failed > max(event.last_offset, end.exit_zero):
         return False

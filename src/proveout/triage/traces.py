@@ -170,7 +170,7 @@ class Assembler:
     def _reopen(self, just: Trace, line: Line) -> Trace:
         relation = self._relation.pop(line.source, "remote")
         trace = Trace(line.source, line.rank, line.number, last_seen=line.number, relation=relation)
-        trace.parent, trace.ignored = just, just.ignored or self._ignoring(line)
+        trace.parent, trace.ignored = just, just.ignored
         self._just.pop(line.source, None)
         self.open[line.source] = trace
         return self._continue(trace, line, line.text, line.text.strip())
