@@ -274,3 +274,11 @@ def test_a_damaged_gzip_counts_up_to_the_damage(tmp_path):
         log = tmp_path / f"{name}.log.gz"
         log.write_bytes(damaged)
         assert triage([log]).subkind == "disk-full"
+
+
+def test_what_stands_across_the_cut_of_a_very_long_line_is_found(tmp_path):
+    words = b" torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. "
+    for back in (5, 30, 60):
+        log = tmp_path / "run.log"
+        log.write_bytes(b"x" * (2 * reader.BLOCK - back) + words + b"x" * 5000 + b"\n")
+        assert triage([log]).boundary == "oom-gpu"
