@@ -266,7 +266,11 @@ def test_blocks_of_a_log_that_grows_end_at_line_ends(data):
 
 
 def test_a_damaged_gzip_counts_up_to_the_damage(tmp_path):
-    packed = bytearray(gzip.compress(b"OSError: [Errno 28] No space left on device\n" + os.urandom(200_000).hex("\n", 40).encode()))
+    packed = bytearray(
+        gzip.compress(
+            b"OSError: [Errno 28] No space left on device\n" + os.urandom(200_000).hex("\n", 40).encode()
+        )
+    )
     for name, damaged in (
         ("cut", packed[:-9000]),
         ("hurt", packed[:150_000] + b"\xff" * 900 + packed[150_900:]),
