@@ -67,15 +67,18 @@ class Ending:
 
 
 def ending(scan: LogScan) -> Ending:
-    """How one log ends."""
+    """How one log ends. What exited with a failure before the last step, in a run that completed, was a helper."""
     base = scan.tail_offset
     completed, zero, failed = (mark + base if mark >= 0 else -1 for mark in end_marks(scan.tail))
     progress = last_progress(scan.tail)
+    reached = progress[0] + base if progress else -1
+    if failed < min(completed, reached):
+        failed = -1
     return Ending(
         completed,
         zero,
         failed,
-        progress[0] + scan.tail_offset if progress else -1,
+        reached,
         progress[1] if progress else None,
         progress[2] if progress else None,
     )
@@ -104,7 +107,7 @@ def _sort_line(events: list[Event], found: Sorted) -> None:
         if event.rule is None or is_exception(event):
             _generic(event, found)
     elif rule.metric:
-        found.metrics.append(event)
+        found.metrics += [other for other in ruled if other.rule is not None and other.rule.metric]
     elif rule.role == "cause" and rule.boundary is Boundary.HANG and rule.subkind == "nccl-watchdog":
         found.hangs.append(event)
     elif rule.role == "cause" and rule.boundary is Boundary.INCOMPLETE:
@@ -134,7 +137,7 @@ def _whose(rule: Rule, event: Event) -> tuple[Boundary, str]:
 def _weight(rule: Rule | None) -> tuple[int, float, int]:
     if rule is None:
         return (0, 0, 0)
-    role = {"noise": 3, "wrapper": 2, "cause": 1, "aftermath": 2}[rule.role]
+    role = {"noise": 3, "wrapper": 2, "cause": 1, "aftermath": 1}[rule.role]
     if rule.role == "cause":
         narrow = bool(rule.frames) + bool(rule.stages) + rule.built
         return (1, rule.strength + 0.5 * narrow, role)

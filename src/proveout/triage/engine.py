@@ -96,7 +96,8 @@ def _choose(
     stuck = hang.analyse(found.hangs, hang.world_size(answers.scans[0].tail)) if found.hangs else None
     weak = best is not None and stuck is not None and not _before(best, stuck.first)
     known = best is not None and best.boundary is not Boundary.UNKNOWN and not weak
-    if best is not None and known and (reading is None or (best.hard and best.rule is not None)):
+    firm = best is not None and best.hard and best.rule is not None and not _shown_before(reading, best)
+    if best is not None and known and (reading is None or firm):
         return answers.cause(earliest(best, answers.alive))
     if reading is not None:
         return answers.reading(reading)
@@ -111,6 +112,13 @@ def _choose(
             rule.explanation if rule else "the run was interrupted", found.incomplete[0]
         )
     return answers.rest(best, exit_, planned, metrics)
+
+
+def _shown_before(reading: Event | None, best: Candidate) -> bool:
+    """Whether the numbers themselves showed a numeric failure before something complained of it."""
+    if reading is None or best.boundary is not Boundary.NUMERICS or best.rule is None or best.rule.strength > 2:
+        return False
+    return (reading.file, reading.offset) < (best.event.file, best.event.offset)
 
 
 def _before(best: Candidate, stuck: Event) -> bool:
