@@ -116,7 +116,12 @@ def _choose(
 
 def _shown_before(reading: Event | None, best: Candidate) -> bool:
     """Whether the numbers themselves showed a numeric failure before something complained of it."""
-    if reading is None or best.boundary is not Boundary.NUMERICS or best.rule is None or best.rule.strength > 2:
+    if (
+        reading is None
+        or best.boundary is not Boundary.NUMERICS
+        or best.rule is None
+        or best.rule.strength > 2
+    ):
         return False
     return (reading.file, reading.offset) < (best.event.file, best.event.offset)
 
