@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proveout.store.journal import Journal
@@ -15,6 +15,7 @@ FIELDS = st.dictionaries(
 
 
 @given(events=st.lists(st.tuples(st.text(min_size=1), FIELDS), max_size=8))
+@example(events=[("ended", {"self": ""})])
 def test_what_is_appended_is_read_back_in_order(tmp_path_factory, events) -> None:
     journal = Journal(tmp_path_factory.mktemp("journal") / "events.jsonl")
     for name, fields in events:

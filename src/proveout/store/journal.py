@@ -16,7 +16,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def append(self, event: str, **fields: Any) -> None:
+    def append(self, /, event: str, **fields: Any) -> None:
         """Record ``event`` with the present time (seconds since the epoch) and sync it to disk.
 
         A partial line that a kill left behind is closed first, so that it spoils nothing after it.

@@ -26,7 +26,7 @@ class Journal:
         self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self.write(kind="session", owner=owner(), **session)
 
-    def write(self, **record: Any) -> None:
+    def write(self, /, **record: Any) -> None:
         """Append one record."""
         os.write(self._descriptor, json.dumps(record).encode() + b"\n")
 

@@ -126,7 +126,7 @@ class Recorder:
                 continue
         return None
 
-    def _write(self, **record: Any) -> None:
+    def _write(self, /, **record: Any) -> None:
         if self._journal is not None:
             try:
                 self._journal.write(**record)
