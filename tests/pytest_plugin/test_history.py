@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proveout.cli.main import run
@@ -191,6 +191,7 @@ def test_the_way_a_metric_gets_worse_is_read_from_its_name(metric, worse):
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.none(), max_size=30))
+@example([1.7976931348623157e308, -1e308])
 def test_a_sparkline_has_a_mark_for_each_value_shown(values):
     line = sparkline(values)
     assert len(line) == min(20, len(values))

@@ -26,7 +26,9 @@ def sparkline(values: Sequence[float | None]) -> str:
 def _bar(value: float | None, low: float, high: float) -> str:
     if value is None or not math.isfinite(value):
         return "!"
-    return _BARS[3] if high == low else _BARS[round((value - low) / (high - low) * (len(_BARS) - 1))]
+    scale = max(abs(low), abs(high)) or 1.0
+    span = high / scale - low / scale
+    return _BARS[round((value / scale - low / scale) / span * (len(_BARS) - 1))] if span else _BARS[3]
 
 
 def render(trends: Sequence[Trend], console: Console) -> None:
