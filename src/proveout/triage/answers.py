@@ -35,7 +35,7 @@ _VERDICTS = {
     Boundary.NONE: Verdict.PASS,
 }
 _FRAME_STAGES = (
-    ("checkpoint", ("save_checkpoint", "_save_")),
+    ("checkpoint", ("save_checkpoint", ":_save_")),
     ("resume", ("load_checkpoint", "load_dist_checkpoint", "load_fsdp_dtensor_checkpoint")),
     (
         "refit",

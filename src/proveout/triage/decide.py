@@ -97,6 +97,13 @@ def sort(scans: Sequence[LogScan]) -> Sorted:
     return found
 
 
+def outlive(found: Sorted, end: Ending) -> None:
+    """Move interruptions to the noise that the run cannot have had: after its completion, before a good exit."""
+    after = [e for e in found.incomplete if e.file == 0 and 0 <= end.completed < e.offset < end.exit_zero]
+    found.incomplete = [e for e in found.incomplete if e not in after]
+    found.noise += after
+
+
 def _sort_line(events: list[Event], found: Sorted) -> None:
     ruled = [event for event in events if event.rule is not None and _applies(event.rule, event)]
     event = max(ruled, key=lambda e: _weight(e.rule), default=events[0])

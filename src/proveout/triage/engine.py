@@ -74,6 +74,7 @@ def answer(
     if exit is not None and exit.ok and end.exit_zero < 0:
         end.exit_zero = main.size
     end.failed = exit is not None and not exit.ok
+    decide.outlive(found, end)
     ranked = rank(found, scans, end)
     alive = [c for c in ranked if c.score >= 0 and not (exit is not None and exit.ok)]
     answers = Answers(scans, found, end, alive, [c for c in ranked if c not in alive])

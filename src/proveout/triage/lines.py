@@ -43,9 +43,25 @@ _LEVEL = re.compile(
 )
 _COLUMN = re.compile(r"[|-] ?(?P<level>DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL) *[|-] ?")
 _C10D = re.compile(r"\[(?:rank(?P<rank>\d+)\]:\[)?(?P<level>[EWIF])(?=[ \d])")
+_PYTEST = re.compile(r"E {3,}(?=[A-Za-z_][\w.]*(?:Error|Exception)\b)")
 _LEVELS = {"E": "ERROR", "W": "WARNING", "WARN": "WARNING"}
 _RANK_IN = re.compile(r"rank=(\d+)")
-_PREFIXES = (_SYSLOG, _POD, _COMPOSE, _ACTOR, _RANK, _MPI, _CRI, _TAG, _SRUN, _ISO, _VLLM, _LEVEL, _COLUMN)
+_PREFIXES = (
+    _SYSLOG,
+    _POD,
+    _COMPOSE,
+    _ACTOR,
+    _RANK,
+    _MPI,
+    _CRI,
+    _TAG,
+    _SRUN,
+    _ISO,
+    _VLLM,
+    _LEVEL,
+    _COLUMN,
+    _PYTEST,
+)
 
 
 class Line(NamedTuple):
