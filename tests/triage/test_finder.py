@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import random
 from pathlib import Path
 
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.triage.strings import lines
 
 from proveout.triage import finder
 from proveout.triage.catalog import compile_pattern, line_pattern, load
@@ -21,6 +24,7 @@ CASES = [
 PATTERNS = [line_pattern(rule.pattern) for rule in load().rules]
 LINES = [line for rule in load().rules for line in (*rule.positives, *(n.line for n in rule.negatives))]
 PLAIN = finder.plain(PATTERNS)
+AMOUNT = int(os.environ.get("PROVEOUT_TEST_STRINGS", "100"))
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +44,18 @@ def test_the_same_patterns_in_every_case_and_every_example(quick):
     for text in (*CASES, *LINES, "\n".join(LINES)):
         data = text.encode()
         assert sorted(set(quick(data))) == sorted(set(PLAIN(data))), text[:300]
+
+
+def test_the_same_patterns_in_what_each_of_them_matches(quick):
+    """Hyperscan misses a second literal straight after a first one in some patterns: none of ours may be such."""
+    chance, hits = random.Random(AMOUNT), 0
+    for index, pattern in enumerate(PATTERNS):
+        for line in lines(pattern, AMOUNT, chance):
+            data = b"step 12\n" + line.encode() + b"\nstep 13\n"
+            wanted = sorted(set(PLAIN(data)))
+            assert sorted(set(quick(data))) == wanted, (load().rules[index].id, line)
+            hits += index in wanted
+    assert hits > 0.9 * AMOUNT * len(PATTERNS)
 
 
 @settings(max_examples=60, deadline=None)
@@ -92,6 +108,14 @@ def test_what_hyperscan_does_not_take_is_searched_for_with_re2(home, monkeypatch
     for search in (finder.compiled(patterns), finder.kept(patterns)):
         assert search is not None
         assert sorted(search(b"xyz far fary")) == [1, 2]
+
+
+def test_what_hyperscan_misses_in_an_example_is_searched_for_with_re2(home):
+    """A real miss of Hyperscan 5.4: the second literal stands straight behind the first."""
+    patterns, line = ["abc", r"make: .*\.(?:o|so).*\] Error \d"], "make: " + 30 * "q" + ".o] Error 1"
+    for search in (finder.compiled(patterns, [(0, "abc"), (1, line)]), finder.kept(patterns)):
+        assert search is not None
+        assert list(search(line.encode())) == [1]
 
 
 def test_without_hyperscan_re2_does_it_all(monkeypatch):

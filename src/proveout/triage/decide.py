@@ -147,7 +147,7 @@ def _weight(rule: Rule | None) -> tuple[int, float, int]:
     role = {"noise": 3, "wrapper": 2, "cause": 1, "aftermath": 1}[rule.role]
     if rule.role == "cause":
         narrow = bool(rule.frames) + bool(rule.stages) + rule.built
-        return (1, rule.strength + 0.5 * narrow, role)
+        return (2 if rule.strength > 3 else 1, rule.strength + 0.5 * narrow, role)
     return (2 if rule.strength >= 3 else 0, rule.strength, role)
 
 

@@ -22,7 +22,7 @@ _KIND = "finder"
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """A compiled database, and the indices of the patterns that Hyperscan did not take."""
+    """A compiled database, and the indices of the patterns that Hyperscan did not take or that missed an example."""
 
     database: bytes
     refused: tuple[int, ...]
@@ -60,22 +60,37 @@ def kept(patterns: Sequence[str]) -> Find | None:
         return None
 
 
-def compiled(patterns: Sequence[str]) -> Find | None:
-    """A search with Hyperscan, compiled now and kept for the next time; None where there is no Hyperscan."""
+def compiled(patterns: Sequence[str], examples: Sequence[tuple[int, str]] = ()) -> Find | None:
+    """A search with Hyperscan, compiled now and kept for the next time; None where there is no Hyperscan.
+
+    ``examples`` are lines that the pattern of an index must find; where it does not, RE2 searches for that pattern.
+    """
     engine = _engine()
     if engine is None:
         return None
-    try:
-        made = _Kept(_compile(engine, patterns, range(len(patterns))), ())
-    except engine.error:
-        refused = tuple(index for index in range(len(patterns)) if not _taken(engine, patterns, index))
-        rest = [index for index in range(len(patterns)) if index not in refused]
-        try:
-            made = _Kept(_compile(engine, patterns, rest), refused)
-        except engine.error:
-            return None
+    made = _made(engine, patterns, ())
+    if made is not None:
+        found = _search(engine, made, patterns)
+        missed = {index for index, line in examples if index not in found(line.encode())}
+        made = _made(engine, patterns, tuple(sorted(missed))) if missed else made
+    if made is None:
+        return None
     cache.write(_KIND, _key(patterns, engine), msgspec.msgpack.encode(made))
     return _search(engine, made, patterns)
+
+
+def _made(engine: Any, patterns: Sequence[str], refused: tuple[int, ...]) -> _Kept | None:
+    """The patterns compiled, without ``refused`` and without what Hyperscan does not take; None where that is all."""
+    rest = [index for index in range(len(patterns)) if index not in refused]
+    try:
+        return _Kept(_compile(engine, patterns, rest), refused)
+    except engine.error:
+        more = tuple(index for index in rest if not _taken(engine, patterns, index))
+    try:
+        rest = [index for index in rest if index not in more]
+        return _Kept(_compile(engine, patterns, rest), tuple(sorted({*refused, *more})))
+    except engine.error:
+        return None
 
 
 def _engine() -> Any:

@@ -94,7 +94,8 @@ class Scanner:
     def prepare(self) -> None:
         """Compile for the fastest search, unless that is done; kept for later processes. Takes seconds."""
         if self._quick is None:
-            self._quick = finder.compiled(self._texts)
+            lines = [(i, line) for i, rule in enumerate(self.catalog.rules) for line in rule.positives]
+            self._quick = finder.compiled(self._texts, lines)
 
     def prepare_next(self) -> None:
         """Prepare for the processes that come after this one, where something can be kept for them."""
