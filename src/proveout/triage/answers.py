@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
 from proveout.domain.evidence import End, ExitRecord, TriageResult
-from proveout.domain.finding import Boundary, Citation, Where
+from proveout.domain.finding import Boundary, Citation
 from proveout.domain.metrics import MetricTable
 from proveout.domain.verdict import Verdict
 from proveout.triage import numerics, recorder
@@ -80,6 +78,12 @@ class Answers:
     ) -> None:
         self.scans, self.found, self.end = scans, found, end
         self.alive, self.outlived = alive, outlived
+
+    def forget_survived(self) -> None:
+        """Where nothing tells of a bad end, what the run trained on after is no cause of anything."""
+        if all(c.survived for c in self.alive) and not self.end.failed and not self._bad_signs(None):
+            self.outlived += self.alive
+            self.alive = []
 
     def cause(self, best: Candidate) -> TriageResult:
         """A failure with its cause."""
@@ -161,7 +165,7 @@ class Answers:
 
     def _by_recorder(self, found: recorder.Recorded, stuck: Hang | None) -> TriageResult:
         """What torch's flight recorder shows of the collective that did not end."""
-        return _recorded(
+        return recorder.result(
             found,
             stage=self._stage(stuck.first if stuck else None),
             cause=self._cite(stuck.first, found.story) if stuck else None,
@@ -395,39 +399,6 @@ class Answers:
             return event.stage
         reached = self.scans[0].tracker.reached
         return next((stage for stage in reversed(STAGES) if stage in reached), "preflight")
-
-
-_RECORDED = (
-    "find out what the missing rank did instead; the caller of the collective tells where the others are"
-)
-
-
-def _recorded(found: recorder.Recorded, *, cause: Citation | None, **rest: Any) -> TriageResult:
-    place = Where(file=str(found.waiting.file))
-    return TriageResult(
-        boundary=Boundary.HANG,
-        verdict=Verdict.BLOCKED if found.blocked else Verdict.FAIL,
-        subkind=found.subkind,
-        confidence="medium" if found.subkind == "stuck" else "high",
-        cause=cause or Citation(what=found.story, where=place, text=recorder.table(found)),
-        remedy=f"{found.story}; {_RECORDED}",
-        **rest,
-    )
-
-
-def only_recorded(found: recorder.Recorded | None, dumps: Sequence[Path]) -> TriageResult:
-    """The answer where only flight-recorder dumps were given."""
-    if found is not None:
-        return _recorded(found, cause=None, stage="train_step")
-    return TriageResult(
-        boundary=Boundary.UNKNOWN,
-        verdict=Verdict.INCOMPLETE,
-        subkind="no-cause",
-        stage="train_step",
-        confidence="low",
-        remedy="give the log of the run too",
-        undecided_because=f"every collective in {len(dumps)} flight-recorder dump(s) ended",
-    )
 
 
 def _verdict(boundary: Boundary, rule: Rule | None) -> Verdict:

@@ -30,6 +30,7 @@ class Candidate:
     hard: bool
     why: list[str] = field(default_factory=list)
     frame: str = ""
+    survived: bool = False
 
     @property
     def trace(self) -> Trace | None:

@@ -11,11 +11,13 @@ from proveout.domain.evidence import ExitRecord, TriageResult
 from proveout.domain.finding import Boundary
 from proveout.domain.metrics import MetricTable
 from proveout.triage import decide, hang, numerics, recorder
-from proveout.triage.answers import Answers, only_recorded
+from proveout.triage.answers import Answers
 from proveout.triage.catalog import Catalog, load
 from proveout.triage.decide import Candidate, Sorted
 from proveout.triage.ranking import earliest, rank
 from proveout.triage.scan import Event, LogScan, Scanner
+
+_STOPS = ("interrupted", "cancelled")
 
 
 @lru_cache(maxsize=2)
@@ -50,7 +52,7 @@ def triage(
     recorded = recorder.analyse(dumps) if dumps else None
     texts = [path for path in paths if path not in dumps]
     if not texts:
-        return only_recorded(recorded, dumps)
+        return recorder.only(recorded, dumps)
     tool = scanner()
     scans = [tool.scan(path, index) for index, path in enumerate(texts)]
     return answer(
@@ -80,6 +82,7 @@ def answer(
     answers = Answers(scans, found, end, alive, [c for c in ranked if c not in alive])
     if main.binary:
         return answers.unreadable()
+    answers.forget_survived()
     return _choose(answers, exit, metrics, planned_steps, recorded)
 
 
@@ -93,6 +96,7 @@ def _choose(
     """A hard cause before a number, a number before a hang, a hang before what merely looks like a cause."""
     found = answers.found
     best: Candidate | None = answers.alive[0] if answers.alive else None
+    best = None if best is not None and _stopped_before(found, best) else best
     reading = numerics.from_log(found.metrics, answers.scans)
     stuck = hang.analyse(found.hangs, hang.world_size(answers.scans[0].tail)) if found.hangs else None
     weak = best is not None and stuck is not None and not _before(best, stuck.first)
@@ -113,6 +117,16 @@ def _choose(
             rule.explanation if rule else "the run was interrupted", found.incomplete[0]
         )
     return answers.rest(best, exit_, planned, metrics)
+
+
+def _stopped_before(found: Sorted, best: Candidate) -> bool:
+    """Whether somebody stopped the run before anything failed: what fails afterwards does so because of that."""
+    named = best.rule is not None and best.rule.strength > 2
+    if not found.incomplete or named or _died_before(found):
+        return False
+    first = found.incomplete[0]
+    told = first.rule is not None and first.rule.subkind in _STOPS and first.trace is None
+    return told and first.file == best.event.file == 0 and first.offset < best.event.offset
 
 
 def _shown_before(reading: Event | None, best: Candidate) -> bool:

@@ -25,6 +25,9 @@ _LOOKUPS = ("KeyError", "AttributeError", "IndexError", "ImportError", "ModuleNo
 """Classes that code raises and handles as a matter of course."""
 CHAINED = ("cause", "context")
 LATER = 0.35
+LIVED_WITH_ONCE = 21
+SURVIVED = 25
+STEPS_SURVIVED = 2
 
 
 @dataclass
@@ -77,6 +80,10 @@ def rank(found: Sorted, scans: Sequence[LogScan], end: Ending) -> list[Candidate
         if _outlived(candidate, end):
             candidate.score -= 100
             candidate.why.append("the run went on afterwards and ended by itself")
+        elif _survived(candidate.event, end):
+            candidate.survived = True
+            candidate.score -= SURVIVED
+            candidate.why.append("the run trained on for steps afterwards")
     timed = all(c.event.time is not None for c in found.candidates)
     ordered = sorted(found.candidates, key=lambda c: _order(c.event, timed))
     for position, candidate in enumerate(ordered):
@@ -146,7 +153,9 @@ def _by_place(candidate: Candidate, scene: _Scene) -> None:
     if _pid(event, scene.scans) & scene.pids:
         candidate.score += 4
         candidate.why.append("printed by the worker that died")
-    if _mild(event):
+    if event.count == 1 and event.trace is None and _LIVED_WITH.search(event.line.text) is not None:
+        candidate.score -= LIVED_WITH_ONCE
+    elif _mild(event):
         candidate.score -= 10
     if candidate.rule is not None or event.file != 0:
         return
@@ -209,6 +218,13 @@ def _outlived(candidate: Candidate, end: Ending) -> bool:
     if candidate.hard:
         return (went_on and finished) or end.exit_zero > event.last_offset
     return went_on or finished or (end.completed >= 0 and event.offset > end.completed)
+
+
+def _survived(event: Event, end: Ending) -> bool:
+    """Whether whole further steps were finished after something that happened once."""
+    if event.file != 0 or event.last_offset != event.offset or event.step is None or end.last_step is None:
+        return False
+    return end.last_progress > event.offset and end.last_step - event.step >= STEPS_SURVIVED
 
 
 def _blame(found: Sorted) -> tuple[set[str], set[str]]:

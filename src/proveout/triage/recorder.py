@@ -16,10 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from proveout.domain.errors import UsageError
+from proveout.domain.evidence import TriageResult
+from proveout.domain.finding import Boundary, Citation, Where
+from proveout.domain.verdict import Verdict
 
 LARGEST = 256 << 20
 _RANK = re.compile(r"(?:rank|_|-|\.)(\d+)(?:\.(?:json|pkl|pickle|dump|pt))?$")
 _INTERNAL = re.compile(r"torch[/\\]distributed|c10d_logger|_contextlib")
+
+_REMEDY = (
+    "find out what the missing rank did instead; the caller of the collective tells where the others are"
+)
 
 
 @dataclass
@@ -211,3 +218,32 @@ def table(recorded: Recorded) -> str:
             + (f"{work.seq} {work.op}" if work else "-")
         )
     return "\n".join(rows)
+
+
+def result(found: Recorded, *, cause: Citation | None, **rest: Any) -> TriageResult:
+    """The answer that the dumps give; without a ``cause`` it cites the dump of a rank that waits."""
+    place = Where(file=str(found.waiting.file))
+    return TriageResult(
+        boundary=Boundary.HANG,
+        verdict=Verdict.BLOCKED if found.blocked else Verdict.FAIL,
+        subkind=found.subkind,
+        confidence="medium" if found.subkind == "stuck" else "high",
+        cause=cause or Citation(what=found.story, where=place, text=table(found)),
+        remedy=f"{found.story}; {_REMEDY}",
+        **rest,
+    )
+
+
+def only(found: Recorded | None, dumps: Sequence[Path]) -> TriageResult:
+    """The answer where nothing but dumps was given."""
+    if found is not None:
+        return result(found, cause=None, stage="train_step")
+    return TriageResult(
+        boundary=Boundary.UNKNOWN,
+        verdict=Verdict.INCOMPLETE,
+        subkind="no-cause",
+        stage="train_step",
+        confidence="low",
+        remedy="give the log of the run too",
+        undecided_because=f"every collective in {len(dumps)} flight-recorder dump(s) ended",
+    )
