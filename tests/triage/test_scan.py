@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,11 +26,17 @@ def one_by_one(lines):
     }
 
 
+def _without_numbers(line):
+    """What two lines share that count as one event, seen twice."""
+    return re.sub(r"[0-9a-fx]+", "0", line)
+
+
 @pytest.mark.parametrize("gap", [0, 1, 50])
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_the_hits_are_those_of_a_look_at_every_line(tmp_path_factory, gap, data):
-    chosen = data.draw(st.lists(st.sampled_from(LINES), min_size=1, max_size=6, unique=True))
+    drawn = st.lists(st.sampled_from(LINES), min_size=1, max_size=6, unique_by=_without_numbers)
+    chosen = data.draw(drawn)
     lines = []
     for line in chosen:
         lines += data.draw(st.lists(st.sampled_from(HARMLESS), max_size=4)) + [HARMLESS[1]] * gap + [line]

@@ -20,6 +20,8 @@ PROB_ERROR_LIMIT = 1.05
 GEN_KL_LIMIT = 0.02
 GRAD_LIMIT = 1e6
 _LOOKED_AT = 1000
+AGAIN = 1
+"""A warning of a bad value and the step's own line that shows it are one time."""
 _JUDGED = re.compile(
     r"(?:^|/)(?:loss|pg_loss|vf_loss|policy_loss|value_loss|grad_norm|reward|kl_loss|ppo_kl|kl_penalty|entropy|"
     r"gen_kl_error|policy_kl_error|js_divergence_error|token_mult_prob_error|probs_ratio|approx_entropy|"
@@ -59,7 +61,9 @@ def _lasting(event: Event, scans: Sequence[LogScan]) -> bool:
     bad = re.compile(
         metric + rb"['\"]?\s*[:=]\s*['\"]?(?:np\.float\d+\(|tensor\()?[-+]?(?:nan|inf)", re.IGNORECASE
     )
-    return bad.search(rest) is not None or not _good(rest, name, compile_pattern(rule.pattern))
+    again = [match.end() for match in islice(bad.finditer(rest), AGAIN + 1)]
+    rest = rest[again[-1] :] if again else rest
+    return len(again) > AGAIN or not _good(rest, name, compile_pattern(rule.pattern))
 
 
 def _good(rest: bytes, name: re.Pattern[bytes], bad: Any) -> bool:
@@ -74,10 +78,10 @@ def _good(rest: bytes, name: re.Pattern[bytes], bad: Any) -> bool:
 def _metric_of(event: Event, rule: Rule) -> str:
     """The metric's name as the line prints it, without what stands before and after."""
     found = compile_pattern(rule.pattern).search(event.line.text.encode())
-    name = (
-        re.split(r"['\"]?\s*[:=]", found.group().decode("utf-8", "replace"), maxsplit=1)[0] if found else ""
-    )
-    return name.strip(" _/'\"(){},|-") or rule.metric
+    text = found.group().decode("utf-8", "replace") if found else ""
+    if f"{rule.metric} is " in text:
+        return rule.metric
+    return re.split(r"['\"]?\s*[:=]", text, maxsplit=1)[0].strip(" _/'\"(){},|-") or rule.metric
 
 
 def from_metrics(metrics: MetricTable) -> Reading | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from proveout.domain.finding import Boundary
 from proveout.triage.decide import MILD, Candidate, Ending, Sorted, is_exception
 from proveout.triage.scan import Event, LogScan
+from proveout.triage.stages import steps_after
 from proveout.triage.traces import Trace
 
 _INNER = re.compile(r"RayTaskError\((\w+)\)")
@@ -28,6 +29,8 @@ LATER = 0.35
 LIVED_WITH_ONCE = 21
 SURVIVED = 25
 STEPS_SURVIVED = 2
+PRINTED_SURVIVED = 5
+"""Where steps have no numbers: a loop may print two lines for one."""
 
 
 @dataclass
@@ -80,7 +83,7 @@ def rank(found: Sorted, scans: Sequence[LogScan], end: Ending) -> list[Candidate
         if _outlived(candidate, end):
             candidate.score -= 100
             candidate.why.append("the run went on afterwards and ended by itself")
-        elif _survived(candidate.event, end):
+        elif _survived(candidate.event, end, scans[0]):
             candidate.survived = True
             candidate.score -= SURVIVED
             candidate.why.append("the run trained on for steps afterwards")
@@ -220,10 +223,12 @@ def _outlived(candidate: Candidate, end: Ending) -> bool:
     return went_on or finished or (end.completed >= 0 and event.offset > end.completed)
 
 
-def _survived(event: Event, end: Ending) -> bool:
+def _survived(event: Event, end: Ending, scan: LogScan) -> bool:
     """Whether whole further steps were finished after something that happened once."""
-    if event.file != 0 or event.last_offset != event.offset or event.step is None or end.last_step is None:
+    if event.file != 0 or event.last_offset != event.offset:
         return False
+    if event.step is None or end.last_step is None:
+        return steps_after(scan.tail, event.offset - scan.tail_offset, PRINTED_SURVIVED) == PRINTED_SURVIVED
     return end.last_progress > event.offset and end.last_step - event.step >= STEPS_SURVIVED
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,13 @@ def last_progress(data: bytes) -> tuple[int, int | None, int | None] | None:
         if len(end) < size:
             break
     return None
+
+
+def steps_after(data: bytes, position: int, most: int) -> int:
+    """How many lines after ``position`` show a finished step; counted up to ``most``."""
+    begin = data.find(b"\n", max(0, position))
+    rest = data[begin:] if begin >= 0 else b""
+    return sum(1 for _ in islice(markers().any_progress.finditer(rest), most))
 
 
 def _step_at(data: bytes, position: int) -> tuple[int | None, int | None]:
