@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from proveout.domain.finding import Boundary
 from proveout.triage.decide import MILD, Candidate, Ending, Sorted, is_exception
 from proveout.triage.scan import Event, LogScan
-from proveout.triage.stages import steps_after
+from proveout.triage.stages import markers, steps_after
 from proveout.triage.traces import Trace
 
 _INNER = re.compile(r"RayTaskError\((\w+)\)")
@@ -80,10 +80,11 @@ def rank(found: Sorted, scans: Sequence[LogScan], end: Ending) -> list[Candidate
         candidate.event = _of_first_rank(candidate, scene)
         _by_trace(candidate, scene)
         _by_place(candidate, scene)
-        if _outlived(candidate, end):
+        died = _died_with(candidate.event, found, scans[0])
+        if _outlived(candidate, end, died):
             candidate.score -= 100
             candidate.why.append("the run went on afterwards and ended by itself")
-        elif _survived(candidate.event, end, scans[0]):
+        elif not died and _survived(candidate.event, end, scans[0]):
             candidate.survived = True
             candidate.score -= SURVIVED
             candidate.why.append("the run trained on for steps afterwards")
@@ -204,14 +205,14 @@ def descendants(trace: Trace, children: dict[int, Trace]) -> list[Trace]:
     return found
 
 
-def _outlived(candidate: Candidate, end: Ending) -> bool:
+def _outlived(candidate: Candidate, end: Ending, died: bool) -> bool:
     event = candidate.event
     if event.file != 0:
         return False
     went_on = end.last_progress > event.last_offset and (
         end.last_step is None or event.step is None or end.last_step > event.step
     )
-    if went_on and _mild(event):
+    if went_on and not died and _mild(event):
         return True
     finished = end.completed > event.last_offset or end.exit_zero > event.last_offset
     if end.exit_failed > max(event.last_offset, end.exit_zero):
@@ -230,6 +231,19 @@ def _survived(event: Event, end: Ending, scan: LogScan) -> bool:
     if event.step is None or end.last_step is None:
         return steps_after(scan.tail, event.offset - scan.tail_offset, PRINTED_SURVIVED) == PRINTED_SURVIVED
     return end.last_progress > event.offset and end.last_step - event.step >= STEPS_SURVIVED
+
+
+def _died_with(event: Event, found: Sorted, scan: LogScan) -> bool:
+    """Whether processes died after an event and before another step was finished."""
+    begin = event.offset - scan.tail_offset
+    progress = markers().any_progress.search(scan.tail, begin) if begin >= 0 else None
+    stop = scan.tail_offset + progress.start() if progress else event.offset
+    return any(
+        other.file == 0
+        and event.offset < other.offset
+        and (other.offset < stop or (event.step is not None and other.step == event.step))
+        for other in (*found.wrappers, *found.aftermath)
+    )
 
 
 def _blame(found: Sorted) -> tuple[set[str], set[str]]:

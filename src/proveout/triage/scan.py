@@ -232,7 +232,7 @@ class _Pass:
         self._order += 1
         event = Event(self.result.index, line, rule, trace, offset, count=line.repeated, order=self._order)
         event.last_line, event.last_offset, event.time = line.number, offset, line.time
-        if rule is None or rule.role == "cause":
+        if rule is None or rule.role != "noise":
             self._where(event, block, at)
         if rule is not None and rule.built:
             event.built = self._built or shows_provider(block.data[:at])
