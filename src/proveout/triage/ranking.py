@@ -27,6 +27,7 @@ _LOOKUPS = ("KeyError", "AttributeError", "IndexError", "ImportError", "ModuleNo
 CHAINED = ("cause", "context")
 LATER = 0.35
 LIVED_WITH_ONCE = 21
+BESIDE = 1 << 16
 SURVIVED = 25
 STEPS_SURVIVED = 2
 PRINTED_SURVIVED = 5
@@ -80,7 +81,7 @@ def rank(found: Sorted, scans: Sequence[LogScan], end: Ending) -> list[Candidate
         candidate.event = _of_first_rank(candidate, scene)
         _by_trace(candidate, scene)
         _by_place(candidate, scene)
-        died = _died_with(candidate.event, found, scans[0])
+        died = _died_with(candidate.event, found, scans[0], inner)
         if _outlived(candidate, end, died):
             candidate.score -= 100
             candidate.why.append("the run went on afterwards and ended by itself")
@@ -219,7 +220,7 @@ def _outlived(candidate: Candidate, end: Ending, died: bool) -> bool:
         return False
     if end.failed and end.exit_zero < 0:
         return went_on and (finished or not candidate.hard)
-    if candidate.hard:
+    if candidate.hard or (died and went_on):
         return (went_on and finished) or end.exit_zero > event.last_offset
     return went_on or finished or (end.completed >= 0 and event.offset > end.completed)
 
@@ -233,17 +234,22 @@ def _survived(event: Event, end: Ending, scan: LogScan) -> bool:
     return end.last_progress > event.offset and end.last_step - event.step >= STEPS_SURVIVED
 
 
-def _died_with(event: Event, found: Sorted, scan: LogScan) -> bool:
-    """Whether processes died after an event and before another step was finished."""
+def _died_with(event: Event, found: Sorted, scan: LogScan, inner: set[str]) -> bool:
+    """Whether processes died with it: said so before another step was finished, or a driver reports its class."""
     begin = event.offset - scan.tail_offset
     progress = markers().any_progress.search(scan.tail, begin) if begin >= 0 else None
-    stop = scan.tail_offset + progress.start() if progress else event.offset
+    stop = scan.tail_offset + progress.start() if progress else event.offset + BESIDE
+    named = event.trace is not None and event.trace.name in inner
     return any(
-        other.file == 0
-        and event.offset < other.offset
-        and (other.offset < stop or (event.step is not None and other.step == event.step))
+        other.file == event.file == 0
+        and (event.offset < other.offset < stop or _same_step(event, other))
+        and (other.offset > event.offset or (named and event.offset - other.offset < BESIDE))
         for other in (*found.wrappers, *found.aftermath)
     )
+
+
+def _same_step(event: Event, other: Event) -> bool:
+    return event.step is not None and other.step == event.step
 
 
 def _blame(found: Sorted) -> tuple[set[str], set[str]]:
