@@ -26,7 +26,6 @@ _LOOKUPS = ("KeyError", "AttributeError", "IndexError", "ImportError", "ModuleNo
 """Classes that code raises and handles as a matter of course."""
 CHAINED = ("cause", "context")
 LATER = 0.35
-LOCAL = 15
 LIVED_WITH_ONCE = 21
 BESIDE = 1 << 16
 SURVIVED = 25
@@ -50,7 +49,6 @@ class _Scene:
     owned: set[int]
     origins: set[str]
     first_ranks: set[int]
-    local: set[int]
 
 
 def rank(found: Sorted, scans: Sequence[LogScan], end: Ending) -> list[Candidate]:
@@ -78,7 +76,6 @@ def rank(found: Sorted, scans: Sequence[LogScan], end: Ending) -> list[Candidate
         },
         {_said(c) for c in found.candidates if is_exception(c.event) and not _handed_on(c)},
         {int(rank) for scan in scans for rank in _FIRST_RANK.findall(scan.tail)},
-        {id(e.trace) for e in found.wrappers if e.rule and e.rule.subkind == "service" and is_exception(e)},
     )
     for candidate in found.candidates:
         candidate.event = _of_first_rank(candidate, scene)
@@ -137,9 +134,6 @@ def _by_trace(candidate: Candidate, scene: _Scene) -> None:
         candidate.score += 4
         candidate.hard = True
         candidate.why.append("the class that the driver reports")
-    if any(id(link) in scene.local for link in descendants(trace, scene.children)):
-        candidate.score -= LOCAL
-        candidate.why.append("a service of the run itself did not answer")
     if trace.relation in CHAINED and id(trace.parent) in scene.firm:
         candidate.score -= 12
         candidate.why.append("raised from another exception that a rule knows")
