@@ -28,12 +28,30 @@ from triage_corpus import healthy
 MB = 1 << 20
 
 
+_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.", re.DOTALL)
+_OUTSIDE = {r"\d": "[0-9]", r"\s": "[ \t]", r"\n": "", r"\t": "\t"}
+_INSIDE = {r"\d": "0-9", r"\s": " \t", r"\w": "A-Za-z0-9_", r"\n": "", r"\t": "\t"}
+
+
 def as_extended(pattern: str) -> str:
     """A pattern in the dialect of ``grep -E``: no non-capturing groups, no flags, classes spelled out."""
-    text = pattern.replace("(?i)", "").replace("(?:", "(").replace(r"\n", "")
-    text = re.sub(r"\[\^\\?n?\]", ".", text)
-    text = text.replace(r"[\s", "[ \t").replace(r"\d", "[0-9]")
-    return text.replace(r"\s", "[ \t]").replace("[^]", ".").replace("{,", "{0,")
+    text = pattern.replace("(?i)", "").replace("(?:", "(").replace("{,", "{0,")
+    return _CLASS.sub(lambda match: _class(match.group()), text)
+
+
+def _class(part: str) -> str:
+    """One bracketed class or escape; within brackets no escape counts, ``]`` comes first and ``-`` last."""
+    if not part.startswith("["):
+        return _OUTSIDE.get(part, part)
+    negated = part.startswith("[^")
+    letters, ends = "", {"]": False, "-": False}
+    for token in re.findall(r"\\.|.", part[2 if negated else 1 : -1], re.DOTALL):
+        if token[-1] in ends and token.startswith("\\"):
+            ends[token[-1]] = True
+        else:
+            letters += _INSIDE.get(token, token[-1])
+    body = ("]" if ends["]"] else "") + letters + ("-" if ends["-"] else "")
+    return f"[{'^' if negated else ''}{body}]" if body else "."
 
 
 def processor_seconds(children: bool = False) -> float:

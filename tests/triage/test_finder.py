@@ -18,7 +18,7 @@ from proveout.triage.catalog import compile_pattern, line_pattern, load
 HERE = Path(__file__).parent
 CASES = [
     case["log"]
-    for name in ("cases_a.yaml", "cases_b.yaml")
+    for name in ("cases_a.yaml", "cases_b.yaml", "cases_c.yaml")
     for case in yaml.safe_load((HERE / name).read_text())
 ]
 PATTERNS = [line_pattern(rule.pattern) for rule in load().rules]
@@ -113,9 +113,11 @@ def test_what_hyperscan_does_not_take_is_searched_for_with_re2(home, monkeypatch
 def test_what_hyperscan_misses_in_an_example_is_searched_for_with_re2(home):
     """A real miss of Hyperscan 5.4: the second literal stands straight behind the first."""
     patterns, line = ["abc", r"make: .*\.(?:o|so).*\] Error \d"], "make: " + 30 * "q" + ".o] Error 1"
-    for search in (finder.compiled(patterns, [(0, "abc"), (1, line)]), finder.kept(patterns)):
+    examples = [(0, "abc"), (1, line)]
+    for search in (finder.compiled(patterns, examples), finder.kept(patterns, examples)):
         assert search is not None
         assert list(search(line.encode())) == [1]
+    assert finder.kept(patterns) is None, "what was compiled for other examples is of no use"
 
 
 def test_without_hyperscan_re2_does_it_all(monkeypatch):

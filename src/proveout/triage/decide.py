@@ -99,7 +99,7 @@ def sort(scans: Sequence[LogScan]) -> Sorted:
 
 
 def outlive(found: Sorted, end: Ending) -> None:
-    """Move interruptions to the noise that the run cannot have had: after its completion, before a good exit."""
+    """An interruption between a run's completion and its good exit stopped something else: it is noise."""
     after = [e for e in found.incomplete if e.file == 0 and 0 <= end.completed < e.offset < end.exit_zero]
     found.incomplete = [e for e in found.incomplete if e not in after]
     found.noise += after

@@ -16,6 +16,8 @@ import msgspec
 from proveout.triage import cache
 
 Find = Callable[[bytes], Sequence[int]]
+Examples = Sequence[tuple[int, str]]
+"""Lines that a pattern, named by its index, must find."""
 
 _MEMORY = 256 << 20
 _KIND = "finder"
@@ -48,10 +50,10 @@ def plain(patterns: Sequence[str]) -> Find:
     return find
 
 
-def kept(patterns: Sequence[str]) -> Find | None:
-    """A search with what Hyperscan compiled for these patterns before; None where nothing usable is kept."""
+def kept(patterns: Sequence[str], examples: Examples = ()) -> Find | None:
+    """A search with what Hyperscan compiled for the same before; None where nothing usable is kept."""
     engine = _engine()
-    data = cache.read(_KIND, _key(patterns, engine)) if engine else None
+    data = cache.read(_KIND, _key(patterns, engine, examples)) if engine else None
     if data is None:
         return None
     try:
@@ -60,10 +62,10 @@ def kept(patterns: Sequence[str]) -> Find | None:
         return None
 
 
-def compiled(patterns: Sequence[str], examples: Sequence[tuple[int, str]] = ()) -> Find | None:
+def compiled(patterns: Sequence[str], examples: Examples = ()) -> Find | None:
     """A search with Hyperscan, compiled now and kept for the next time; None where there is no Hyperscan.
 
-    ``examples`` are lines that the pattern of an index must find; where it does not, RE2 searches for that pattern.
+    Where a pattern does not find one of its ``examples``, RE2 searches for it.
     """
     engine = _engine()
     if engine is None:
@@ -75,7 +77,7 @@ def compiled(patterns: Sequence[str], examples: Sequence[tuple[int, str]] = ()) 
         made = _made(engine, patterns, tuple(sorted(missed))) if missed else made
     if made is None:
         return None
-    cache.write(_KIND, _key(patterns, engine), msgspec.msgpack.encode(made))
+    cache.write(_KIND, _key(patterns, engine, examples), msgspec.msgpack.encode(made))
     return _search(engine, made, patterns)
 
 
@@ -101,8 +103,9 @@ def _engine() -> Any:
     return hyperscan
 
 
-def _key(patterns: Sequence[str], engine: Any) -> str:
-    text = "\0".join((getattr(engine, "__version__", ""), *patterns))
+def _key(patterns: Sequence[str], engine: Any, examples: Examples) -> str:
+    lines = (f"{index}\0{line}" for index, line in examples)
+    text = "\0".join((getattr(engine, "__version__", ""), *patterns, *lines))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

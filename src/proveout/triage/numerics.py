@@ -20,8 +20,6 @@ PROB_ERROR_LIMIT = 1.05
 GEN_KL_LIMIT = 0.02
 GRAD_LIMIT = 1e6
 _LOOKED_AT = 1000
-AGAIN = 1
-"""A warning of a bad value and the step's own line that shows it are one time."""
 _JUDGED = re.compile(
     r"(?:^|/)(?:loss|pg_loss|vf_loss|policy_loss|value_loss|grad_norm|reward|kl_loss|ppo_kl|kl_penalty|entropy|"
     r"gen_kl_error|policy_kl_error|js_divergence_error|token_mult_prob_error|probs_ratio|approx_entropy|"
@@ -61,9 +59,16 @@ def _lasting(event: Event, scans: Sequence[LogScan]) -> bool:
     bad = re.compile(
         metric + rb"['\"]?\s*[:=]\s*['\"]?(?:np\.float\d+\(|tensor\()?[-+]?(?:nan|inf)", re.IGNORECASE
     )
-    again = [match.end() for match in islice(bad.finditer(rest), AGAIN + 1)]
-    rest = rest[again[-1] :] if again else rest
-    return len(again) > AGAIN or not _good(rest, name, compile_pattern(rule.pattern))
+    line = event.line.text.encode()
+    if bad.search(line) is None and name.search(line) is None:
+        rest = _after_own_step(rest, name, bad)
+    return bad.search(rest) is not None or not _good(rest, name, compile_pattern(rule.pattern))
+
+
+def _after_own_step(rest: bytes, name: re.Pattern[bytes], bad: re.Pattern[bytes]) -> bytes:
+    """What follows the step that a warning without a value tells of: its next reading shows that value once more."""
+    shown, good = bad.search(rest), name.search(rest)
+    return rest[shown.end() :] if shown and (good is None or shown.start() < good.start()) else rest
 
 
 def _good(rest: bytes, name: re.Pattern[bytes], bad: Any) -> bool:
@@ -79,8 +84,9 @@ def _metric_of(event: Event, rule: Rule) -> str:
     """The metric's name as the line prints it, without what stands before and after."""
     found = compile_pattern(rule.pattern).search(event.line.text.encode())
     text = found.group().decode("utf-8", "replace") if found else ""
-    if f"{rule.metric} is " in text:
-        return rule.metric
+    named = re.search(rf"[\w/.]*{re.escape(rule.metric)}[\w/.]*", text)
+    if named:
+        return named.group()
     return re.split(r"['\"]?\s*[:=]", text, maxsplit=1)[0].strip(" _/'\"(){},|-") or rule.metric
 
 

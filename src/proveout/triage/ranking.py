@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from proveout.domain.finding import Boundary
 from proveout.triage.decide import MILD, Candidate, Ending, Sorted, is_exception
 from proveout.triage.scan import Event, LogScan
-from proveout.triage.stages import markers, steps_after
+from proveout.triage.stages import steps_shown
 from proveout.triage.traces import Trace
 
 _INNER = re.compile(r"RayTaskError\((\w+)\)")
@@ -50,6 +52,11 @@ class _Scene:
     origins: set[str]
     first_ranks: set[int]
 
+    @cached_property
+    def steps(self) -> list[int]:
+        """Where finished steps are printed at the end of the main log: bytes within the whole log."""
+        return [self.scans[0].tail_offset + at for at in steps_shown(self.scans[0].tail)]
+
 
 def rank(found: Sorted, scans: Sequence[LogScan], end: Ending) -> list[Candidate]:
     """The candidates, best first; those that the run outlived come last with a score below zero."""
@@ -81,11 +88,11 @@ def rank(found: Sorted, scans: Sequence[LogScan], end: Ending) -> list[Candidate
         candidate.event = _of_first_rank(candidate, scene)
         _by_trace(candidate, scene)
         _by_place(candidate, scene)
-        died = _died_with(candidate.event, found, scans[0], inner)
+        died = _died_with(candidate.event, found, scene)
         if _outlived(candidate, end, died):
             candidate.score -= 100
             candidate.why.append("the run went on afterwards and ended by itself")
-        elif not died and _survived(candidate.event, end, scans[0]):
+        elif not died and _survived(candidate.event, scene):
             candidate.survived = True
             candidate.score -= SURVIVED
             candidate.why.append("the run trained on for steps afterwards")
@@ -225,21 +232,22 @@ def _outlived(candidate: Candidate, end: Ending, died: bool) -> bool:
     return went_on or finished or (end.completed >= 0 and event.offset > end.completed)
 
 
-def _survived(event: Event, end: Ending, scan: LogScan) -> bool:
+def _survived(event: Event, scene: _Scene) -> bool:
     """Whether whole further steps were finished after something that happened once."""
+    end = scene.end
     if event.file != 0 or event.last_offset != event.offset:
         return False
     if event.step is None or end.last_step is None:
-        return steps_after(scan.tail, event.offset - scan.tail_offset, PRINTED_SURVIVED) == PRINTED_SURVIVED
+        return len(scene.steps) - bisect_right(scene.steps, event.offset) >= PRINTED_SURVIVED
     return end.last_progress > event.offset and end.last_step - event.step >= STEPS_SURVIVED
 
 
-def _died_with(event: Event, found: Sorted, scan: LogScan, inner: set[str]) -> bool:
+def _died_with(event: Event, found: Sorted, scene: _Scene) -> bool:
     """Whether processes died with it: said so before another step was finished, or a driver reports its class."""
-    begin = event.offset - scan.tail_offset
-    progress = markers().any_progress.search(scan.tail, begin) if begin >= 0 else None
-    stop = scan.tail_offset + progress.start() if progress else event.offset + BESIDE
-    named = event.trace is not None and event.trace.name in inner
+    following = bisect_right(scene.steps, event.offset)
+    known = event.offset >= scene.scans[0].tail_offset and following < len(scene.steps)
+    stop = scene.steps[following] if known else event.offset + BESIDE
+    named = event.trace is not None and event.trace.name in scene.inner
     return any(
         other.file == event.file == 0
         and (event.offset < other.offset < stop or _same_step(event, other))

@@ -77,11 +77,12 @@ class Scanner:
         self.catalog = catalog
         self._texts = [line_pattern(rule.pattern) for rule in catalog.rules]
         self._texts += [line_pattern(_TRACE_HEADER), line_pattern(r"[\w.]" + _EXCEPTION)]
+        self._examples = [(i, line) for i, rule in enumerate(catalog.rules) for line in rule.positives]
         self._extra = (compile_pattern(_TRACE_HEADER), compile_pattern(_NAMED_EXCEPTION))
 
     @cached_property
     def _quick(self) -> Find | None:
-        return finder.kept(self._texts)
+        return finder.kept(self._texts, self._examples)
 
     @cached_property
     def _plain(self) -> Find:
@@ -94,8 +95,7 @@ class Scanner:
     def prepare(self) -> None:
         """Compile for the fastest search, unless that is done; kept for later processes. Takes seconds."""
         if self._quick is None:
-            lines = [(i, line) for i, rule in enumerate(self.catalog.rules) for line in rule.positives]
-            self._quick = finder.compiled(self._texts, lines)
+            self._quick = finder.compiled(self._texts, self._examples)
 
     def prepare_next(self) -> None:
         """Prepare for the processes that come after this one, where something can be kept for them."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +101,9 @@ def last_progress(data: bytes) -> tuple[int, int | None, int | None] | None:
     return None
 
 
-def steps_after(data: bytes, position: int, most: int) -> int:
-    """How many lines after ``position`` show a finished step; counted up to ``most``."""
-    begin = data.find(b"\n", max(0, position))
-    rest = data[begin:] if begin >= 0 else b""
-    return sum(1 for _ in islice(markers().any_progress.finditer(rest), most))
+def steps_shown(data: bytes) -> list[int]:
+    """Where finished steps are printed in ``data`` (bytes), in order."""
+    return [match.start() for match in markers().any_progress.finditer(data)]
 
 
 def _step_at(data: bytes, position: int) -> tuple[int | None, int | None]:
